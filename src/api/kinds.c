@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/states.h"
 
 #define LABEL "metadata>labels>"
 #define ANNOTATION "metadata>annotations>"
@@ -15,6 +16,16 @@ static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", 
                                                JD_TIME(struct condition, "lastTransitionTime", since),
                                                JD_END };
 
+static const char *const statuses[STATUSES] = { "", "other", "Unknown", "False", "True" };
+
+enum condition_status condition_status_decode(const char *name) {
+        return (enum condition_status)states_decode(statuses, STATUSES, STATUS_OTHER, name);
+}
+
+const char *condition_status_name(enum condition_status s) {
+        return statuses[s];
+}
+
 const struct condition *condition_find(const struct condition *list, size_t n, const char *type) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i].type, type))
@@ -24,7 +35,7 @@ const struct condition *condition_find(const struct condition *list, size_t n, c
 
 const struct condition *condition_true(const struct condition *list, size_t n, const char *type) {
         const struct condition *c = condition_find(list, n, type);
-        return c && streq(c->status, "True") ? c : NULL;
+        return c && condition_status_decode(c->status) == STATUS_TRUE ? c : NULL;
 }
 
 const struct condition *condition_first_true(const struct condition *list, size_t n, const char *const *types,
@@ -197,6 +208,10 @@ bool pod_ended(const struct pod *p) {
         return phase_ended(p->phase);
 }
 
+bool pod_container_starts(const struct pod_container_why *why) {
+        return streq(why->reason, "ContainerCreating") || streq(why->reason, "PodInitializing");
+}
+
 static bool condition_differs(const struct pod *a, const struct pod *b, const char *type) {
         const struct condition *x = condition_find(a->conditions, a->n_conditions, type),
                                *y = condition_find(b->conditions, b->n_conditions, type);
@@ -208,7 +223,7 @@ const void *pod_trim(void *pod, struct arena *a) {
         p->n_conditions = keep_ready(p->conditions, p->n_conditions);
         /* The reason and message of a condition that is True are not used. */
         for (size_t i = 0; i < p->n_conditions; i++)
-                if (streq(p->conditions[i].status, "True"))
+                if (condition_status_decode(p->conditions[i].status) == STATUS_TRUE)
                         p->conditions[i].reason = p->conditions[i].message = NULL;
         p->n_ips = p->n_ips ? 1 : 0;
         return p;

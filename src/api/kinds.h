@@ -9,9 +9,13 @@
 #include "kube/kube_object.h"
 
 struct condition {
-        const char *type, *status, *reason, *message;
-        int64_t since; /* lastTransitionTime */
+        const char *type, *status, *reason, *message; /* status: the name of an enum condition_status */
+        int64_t since;                                /* lastTransitionTime */
 };
+enum condition_status { STATUS_NONE, STATUS_OTHER, STATUS_UNKNOWN, STATUS_FALSE, STATUS_TRUE, STATUSES };
+/* Returns STATUS_NONE for NULL and "", and STATUS_OTHER for a status that Kubernetes does not define. */
+enum condition_status condition_status_decode(const char *name);
+const char *condition_status_name(enum condition_status s);
 /* Returns the condition of this type; NULL: there is none. */
 const struct condition *condition_find(const struct condition *list, size_t n, const char *type);
 /* Returns the condition of this type if its status is True; otherwise NULL. */
@@ -63,6 +67,9 @@ struct pod_ip {
 struct pod_container_why {
         const char *reason, *message;
 };
+
+/* Returns whether this reason why a container does not run only means that it starts. */
+bool pod_container_starts(const struct pod_container_why *why);
 
 struct pod_container {
         const struct pod_container_why *waiting, *terminated; /* at most one is not NULL */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/states.h"
 #include "base/json.h"
 
 static const char *const kind_names[] = {
@@ -58,6 +59,12 @@ static int opaque_find_kind(const char *name, enum opaque_kind *ret) {
         return -1;
 }
 
+enum allocation_mode opaque_allocation_mode(const char *name) {
+        static const char *const names[ALLOCATION_MODES] = { "", "other", "Single", "All" };
+
+        return (enum allocation_mode)states_decode(names, ALLOCATION_MODES, ALLOCATION_OTHER, name);
+}
+
 static int decode_strict(struct str json, struct arena *a, struct opaque_config *ret, struct err *e) {
         struct wire w = { 0 };
         enum opaque_kind kind;
@@ -77,7 +84,7 @@ static int decode_strict(struct str json, struct arena *a, struct opaque_config 
                 return err_set(e, ERR_INVALID, 0, "domainID \"%.100s\" is not the UID of a ComputeDomain",
                                w.domain_id);
         const char *mode = w.allocation_mode ? w.allocation_mode : "";
-        if (*mode && !streq(mode, "Single") && !streq(mode, "All"))
+        if (opaque_allocation_mode(mode) == ALLOCATION_OTHER)
                 return err_set(e, ERR_INVALID, 0,
                                "allocationMode \"%.100s\" is neither Single nor All (with host-managed IMEX "
                                "only Single)",

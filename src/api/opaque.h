@@ -14,11 +14,22 @@ enum opaque_kind {
                          daemon of the Go driver */
 };
 
+/* How many channels a claim gets. */
+enum allocation_mode {
+        ALLOCATION_DEFAULT,
+        ALLOCATION_OTHER,
+        ALLOCATION_SINGLE,
+        ALLOCATION_ALL,
+        ALLOCATION_MODES
+};
+/* Returns ALLOCATION_DEFAULT for NULL and "", and ALLOCATION_OTHER for an unknown name. */
+enum allocation_mode opaque_allocation_mode(const char *name);
+
 struct opaque_config {
         enum opaque_kind kind;
         const char *domain_id;       /* a UID after strict decoding; otherwise any text, "" when absent */
-        const char *allocation_mode; /* only for a channel: "", "Single" or "All" after strict decoding; never
-                                        NULL */
+        const char *allocation_mode; /* only for a channel: the name of an enum allocation_mode, known after
+                                        strict decoding; never NULL */
         /* Only for a channel: the configuration has the member "isolation": "Channel", so the claim gets the
          * assigned channel of the ComputeDomain and no other. Plugins without assigned channels do not know
          * this member, so they refuse the claim instead of preparing channel 0. */

@@ -85,10 +85,8 @@ size_t process_stuck(void) {
 }
 
 static int stuck_error(const struct process *p, struct err *e) {
-        char when[32] = "";
-        struct tm tm;
-        if (gmtime_r(&p->killed, &tm))
-                strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        char when[32];
+        str_time(p->killed, when);
         return err_set(
                 e, ERR_RETRY, PROCESS_STUCK,
                 "'%s' is not started again: process %d, which was killed at %s, has not ended, because "

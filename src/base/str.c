@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 
@@ -61,6 +62,15 @@ bool str_to_bool(struct str s, bool *ret) {
                         return true;
                 }
         return false;
+}
+
+void str_time(int64_t unix_s, char ret[static 32]) {
+        time_t t = (time_t)unix_s;
+        struct tm tm;
+
+        *ret = '\0';
+        if (gmtime_r(&t, &tm))
+                strftime(ret, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
 bool str_to_i64(struct str s, int64_t *ret) {

@@ -24,6 +24,8 @@ bool str_next_line(struct str *rest,
                    struct str *ret_line); /* cuts the next line off *rest, without its \n; false at the end */
 bool str_next_field(struct str *rest, char sep,
                     struct str *ret_field);  /* cuts at sep; false when *rest is exhausted */
+/* Writes a time, in seconds since 1970, as RFC 3339 text in UTC. */
+void str_time(int64_t unix_s, char ret[static 32]);
 bool str_to_i64(struct str s, int64_t *ret); /* the whole string must be decimal, without white space */
 bool str_to_bool(struct str s, bool *ret);   /* accepts the spellings of Go's strconv.ParseBool */
 

@@ -66,10 +66,10 @@ void cd_metrics_toolkit(struct cd_metrics *m, enum toolkit_answer answer) {
 }
 
 void cd_metrics_host(struct cd_metrics *m, const struct host_imex_status *s) {
-        for (int i = 0; i < HOST_IMEX_STATES; i++)
-                metric_set(m->host_state, (int)s->state == i, LABELS(host_imex_state_names[i]));
-        metric_forget(m->host_info, LABELS(m->host.word, m->host.domain, m->host.version));
-        metric_set(m->host_info, 1, LABELS(s->word, s->domain, s->version));
+        for (int i = 0; i < HOST_STATES; i++)
+                metric_set(m->host_state, (int)s->state == i, LABELS(host_state_name((enum host_state)i)));
+        metric_forget(m->host_info, LABELS(imex_status_name(m->host.imex), m->host.domain, m->host.version));
+        metric_set(m->host_info, 1, LABELS(imex_status_name(s->imex), s->domain, s->version));
         metric_set(m->host_nodes, s->nodes, LABELS("listed"));
         metric_set(m->host_nodes, s->nodes_ready, LABELS("ready"));
         m->host = *s;

@@ -50,7 +50,8 @@ static int edit_channel(const struct cd *cd, const struct cd_request *w, struct 
                 return 0; /* no partition: the pod runs without a channel */
         if (facts_major(cd->o.facts, PROC_MAJOR_IMEX_CHANNELS, &major, e) < 0)
                 return -1;
-        if (mode_forms_domains(cd->o.mode) && streq(w->config.allocation_mode, "All"))
+        if (mode_forms_domains(cd->o.mode) &&
+            opaque_allocation_mode(w->config.allocation_mode) == ALLOCATION_ALL)
                 count = edits_channel_count(cd->o.proc_driver);
         edits_channels(a, major, (unsigned)w->channel, count, ret);
         make_on_host(cd, ret);

@@ -34,20 +34,20 @@ static const char *one_channel_of(const struct imex_mode *mode) {
 
 /* Refuses what the mode of this installation forbids. */
 static int check_mode(const struct imex_mode *mode, const struct cd_request *w, struct err *e) {
-        const char *allocation = w->config.allocation_mode;
+        enum allocation_mode allocation = opaque_allocation_mode(w->config.allocation_mode);
         if (w->is_daemon)
                 return 0;
-        if (mode_assigns_channels(mode) && streq(allocation, "All"))
+        if (mode_assigns_channels(mode) && allocation == ALLOCATION_ALL)
                 return err_set(e, ERR_INVALID, 0,
                                "allocationMode \"All\" is not possible where each ComputeDomain has an "
                                "assigned channel (%s): the claim would get the channels of all others; use "
                                "\"Single\"",
                                mode->chosen_by);
-        if (mode_one_channel(mode) && !streq(allocation, "") && !streq(allocation, "Single"))
+        if (mode_one_channel(mode) && allocation != ALLOCATION_DEFAULT && allocation != ALLOCATION_SINGLE)
                 return err_set(
                         e, ERR_INVALID, 0,
                         "allocationMode \"%s\" is not possible with %s (%s): a pod gets %s; use \"Single\"",
-                        allocation, one_channel_of(mode), mode->chosen_by,
+                        w->config.allocation_mode, one_channel_of(mode), mode->chosen_by,
                         mode_assigns_channels(mode) ? "its ComputeDomain's channel" : "channel 0");
         return 0;
 }

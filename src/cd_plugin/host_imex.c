@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/states.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -63,7 +62,7 @@ struct host_imex {
         struct imex_probe *probe; /* NULL: there is nothing to query */
         unsigned unanswered;
         bool reached;       /* it has answered at this place */
-        char word[40];      /* the last state of nvidia-imex; "" none, or not here */
+        enum imex_status imex; /* the last state of nvidia-imex; IMEX_STATE_NONE: none, or not here */
         bool domain_due;    /* queried since nvidia-imex became READY, without an answer yet */
         bool domain_failed; /* the last query failed */
         struct host_imex_status domain, status;
@@ -109,54 +108,52 @@ static const char *out_of_reach(const struct host_imex *h) {
                        : imex_command_unreachable((struct str){ text, n });
 }
 
-static enum host_imex_own judge_own(const struct host_imex *h, const char *word, bool unreached) {
-        if (streq(word, IMEX_STATE_READY))
+static enum host_imex_own judge_own(const struct host_imex *h, enum imex_status imex, bool unreached) {
+        if (imex == IMEX_STATE_READY)
                 return HOST_IMEX_READY;
         if (unreached)
                 return HOST_IMEX_NOT_KNOWN;
-        if (*word || h->unanswered >= UNANSWERED_MAX)
+        if (imex || h->unanswered >= UNANSWERED_MAX)
                 return HOST_IMEX_NOT_READY;
         return h->own == HOST_IMEX_NOT_ASKED ? HOST_IMEX_NOT_KNOWN : h->own;
 }
 
-static void host_imex_answer(struct host_imex *h, const char *word, const char *why) {
-        bool silent = !*word || streq(word, IMEX_STATE_UNAVAILABLE);
+static void host_imex_answer(struct host_imex *h, enum imex_status imex, const char *why) {
+        bool silent = !imex || imex == IMEX_STATE_UNAVAILABLE;
         const char *unreached = silent ? out_of_reach(h) : NULL;
-        h->own = judge_own(h, word, unreached);
+        h->own = judge_own(h, imex, unreached);
         h->reached = h->reached || !silent;
-        snprintf(h->word, sizeof h->word, "%s", unreached ? "" : word);
+        h->imex = unreached ? IMEX_STATE_NONE : imex;
         if (unreached) {
-                h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
+                h->status = (struct host_imex_status){ .state = HOST_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason,
                          "nvidia-imex does not answer, but may still run: %s", unreached);
-        } else if (!streq(word, IMEX_STATE_READY) || !h->domain_due) {
+        } else if (imex != IMEX_STATE_READY || !h->domain_due) {
                 /* Without the domain's answer there is no state: nvidia-imex that is READY in a domain that
                  * is not would first be reported as UP. */
-                host_status_evaluate(word, why, &h->domain, &h->status);
+                host_status_evaluate(imex, why, &h->domain, &h->status);
         }
         h->o.answered(h->o.u);
 }
 
-static void host_imex_on_status(void *u, const char *word, const char *why) {
+static void host_imex_on_status(void *u, enum imex_status imex, const char *why) {
         struct host_imex *h = u;
-        h->unanswered = *word ? 0 : h->unanswered + 1;
-        if (h->unanswered && h->unanswered < UNANSWERED_MAX && h->status.state != HOST_IMEX_UNKNOWN) {
+        h->unanswered = imex ? 0 : h->unanswered + 1;
+        if (h->unanswered && h->unanswered < UNANSWERED_MAX && h->status.state != HOST_UNKNOWN) {
                 imex_probe_speed_up(h->probe);
                 return;
         }
-        if (h->o.domain && h->place.config && !streq(h->word, IMEX_STATE_READY) &&
-            streq(word, IMEX_STATE_READY)) {
+        if (h->o.domain && h->place.config && h->imex != IMEX_STATE_READY && imex == IMEX_STATE_READY) {
                 h->domain_due = true;
                 imex_probe_domain(h->probe, 0);
         }
         if (!h->waiting && !h->settling)
                 imex_probe_slow_down(h->probe);
-        host_imex_answer(h, word, why);
+        host_imex_answer(h, imex, why);
 }
 
 static void host_imex_on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
         struct host_imex *h = u;
-        char word[sizeof h->word];
         bool again = !d && !h->domain_failed;
         h->domain_failed = !d;
         if (again) {
@@ -169,9 +166,8 @@ static void host_imex_on_domain(void *u, const struct imex_ctl_domain *d, const 
                 host_status_summarize(d, h->o.node, &h->domain);
         else
                 snprintf(h->domain.reason, sizeof h->domain.reason, "%s", why);
-        memcpy(word, h->word, sizeof word);
-        if (*word)
-                host_imex_answer(h, word, "");
+        if (h->imex)
+                host_imex_answer(h, h->imex, "");
 }
 
 static void drop_probe(struct host_imex *h) {
@@ -179,7 +175,7 @@ static void drop_probe(struct host_imex *h) {
         h->probe = NULL;
         place_done(&h->place);
         h->domain = (struct host_imex_status){ 0 };
-        h->word[0] = '\0';
+        h->imex = IMEX_STATE_NONE;
         h->domain_due = h->domain_failed = h->reached = false;
         h->unanswered = 0;
 }
@@ -240,7 +236,7 @@ static void on_search(void *u) {
                 place_done(&now);
                 drop_probe(h);
                 h->own = HOST_IMEX_NOT_KNOWN;
-                h->status = (struct host_imex_status){ .state = HOST_IMEX_UNKNOWN };
+                h->status = (struct host_imex_status){ .state = HOST_UNKNOWN };
                 snprintf(h->status.reason, sizeof h->status.reason, "%s", e.msg);
                 h->o.answered(h->o.u);
         } else if (h->probe && same_place(&now, &h->place)) {
@@ -256,14 +252,14 @@ const struct host_imex_status *host_imex_get(const struct host_imex *h) {
 
 bool host_imex_ready(const struct host_imex *h, uint64_t since_ns, char *reason, size_t n) {
         bool fresh = h->probe && imex_probe_asked_ns(h->probe) > since_ns;
-        if (fresh && streq(h->word, IMEX_STATE_READY))
+        if (fresh && h->imex == IMEX_STATE_READY)
                 return true;
-        if (*h->word && !streq(h->word, IMEX_STATE_READY))
+        if (h->imex && h->imex != IMEX_STATE_READY)
                 snprintf(reason, n, "%s: the host's nvidia-imex is %s, and this pod waits for READY",
-                         h->o.node, h->word);
+                         h->o.node, imex_status_name(h->imex));
         else
                 snprintf(reason, n, "%s: %s", h->o.node,
-                         h->status.reason[0] && !streq(h->word, IMEX_STATE_READY)
+                         h->status.reason[0] && h->imex != IMEX_STATE_READY
                                  ? h->status.reason
                                  : "the host's nvidia-imex has not answered yet");
         return false;

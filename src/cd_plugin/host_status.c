@@ -3,10 +3,9 @@
 
 #include <stdio.h>
 
-#include "api/states.h"
-
-const char *const host_imex_state_names[HOST_IMEX_STATES] = { HOST_UNKNOWN, HOST_DOWN, HOST_DEGRADED,
-                                                              HOST_UP };
+static bool node_is_ready(const struct imex_ctl_node *n) {
+        return imex_status_decode(n->status) == IMEX_STATE_READY;
+}
 
 static void describe_domain(const struct imex_ctl_domain *d, const struct host_imex_status *s, char *reason,
                             size_t n) {
@@ -22,7 +21,7 @@ static void describe_domain(const struct imex_ctl_domain *d, const struct host_i
         buf_addf(&b, "the IMEX domain is %s: %u of %u nodes are READY, not", s->domain, s->nodes_ready,
                  s->nodes);
         for (size_t i = 0; i < d->n_nodes && named < 4; i++) {
-                if (!streq(d->nodes[i].status, IMEX_STATE_READY))
+                if (!node_is_ready(&d->nodes[i]))
                         buf_addf(&b, "%s %.60s (%.30s)", named++ ? "," : "", d->nodes[i].host,
                                  d->nodes[i].status);
         }
@@ -52,30 +51,36 @@ void host_status_summarize(const struct imex_ctl_domain *d, const char *node, st
         snprintf(ret->domain, sizeof ret->domain, "%s", d->status);
         snprintf(ret->version, sizeof ret->version, "%s", version_of(d, node));
         for (size_t i = 0; i < d->n_nodes; i++)
-                ret->nodes_ready += streq(d->nodes[i].status, IMEX_STATE_READY);
-        if (!streq(d->status, HOST_UP))
+                ret->nodes_ready += node_is_ready(&d->nodes[i]);
+        if (host_state_decode(d->status) != HOST_UP)
                 describe_domain(d, ret, ret->reason, sizeof ret->reason);
 }
 
-void host_status_evaluate(const char *word, const char *why, const struct host_imex_status *domain,
+/* An IMEX domain that is not queried, or in a state that this version does not know, is no problem. */
+static enum host_state state_of_domain(const struct host_imex_status *domain) {
+        enum host_state state = host_state_decode(domain->domain);
+
+        if (!*domain->domain && *domain->reason)
+                return HOST_UNKNOWN;
+        return state == HOST_DOWN || state == HOST_DEGRADED ? state : HOST_UP;
+}
+
+void host_status_evaluate(enum imex_status imex, const char *why, const struct host_imex_status *domain,
                           struct host_imex_status *ret) {
-        bool unasked = !*domain->domain && *domain->reason;
         *ret = *domain;
-        ret->state = streq(domain->domain, HOST_DOWN)       ? HOST_IMEX_DOWN
-                     : streq(domain->domain, HOST_DEGRADED) ? HOST_IMEX_DEGRADED
-                     : unasked                              ? HOST_IMEX_UNKNOWN
-                                                            : HOST_IMEX_UP;
-        snprintf(ret->word, sizeof ret->word, "%s", word);
-        if (streq(word, IMEX_STATE_READY)) {
-                if (unasked)
+        ret->state = state_of_domain(domain);
+        ret->imex = imex;
+        if (imex == IMEX_STATE_READY) {
+                if (ret->state == HOST_UNKNOWN)
                         snprintf(ret->reason, sizeof ret->reason,
                                  "nvidia-imex is READY, but the state of its domain is not known: %s",
                                  domain->reason);
                 return;
         }
-        ret->state = HOST_IMEX_DOWN;
-        if (*word)
-                snprintf(ret->reason, sizeof ret->reason, "the host's nvidia-imex is %s", word);
+        ret->state = HOST_DOWN;
+        if (imex)
+                snprintf(ret->reason, sizeof ret->reason, "the host's nvidia-imex is %s",
+                         imex_status_name(imex));
         else
                 snprintf(ret->reason, sizeof ret->reason, "the host's nvidia-imex cannot be queried: %s",
                          why);

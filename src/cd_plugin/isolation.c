@@ -161,7 +161,7 @@ static void look_at_host(struct isolation *i, struct withhold_input *in, uint64_
         if (!i->o.host)
                 return;
         const struct host_imex_status *s = host_imex_get(i->o.host);
-        if (own == HOST_IMEX_NOT_READY && s->state == HOST_IMEX_DOWN)
+        if (own == HOST_IMEX_NOT_READY && s->state == HOST_DOWN)
                 in->imex_why = s->reason;
         host_imex_settle(i->o.host, i->down.turning);
 }
@@ -193,7 +193,10 @@ bool isolation_evaluate(struct isolation *i, const struct facts *f, struct offer
         if (i) {
                 in.toolkit = toolkit_watch_get(i->toolkit, &in.toolkit_why);
                 in.trust_toolkit = i->o.trust_toolkit;
-                (i->o.standing ? look_at_standing : look_at_host)(i, &in, &due);
+                if (i->o.standing)
+                        look_at_standing(i, &in, &due);
+                else
+                        look_at_host(i, &in, &due);
                 look_at_others(i, f, &in, &due);
                 loop_timer_at(&i->due, due);
         }

@@ -14,7 +14,7 @@ struct answer {
 };
 
 __attribute__((format(printf, 2, 3))) static bool no(const struct answer *a, const char *fmt, ...) {
-        int at = snprintf(a->msg, a->n, "%s: ", a->q->node);
+        int at = a->q->node ? snprintf(a->msg, a->n, "%s: ", a->q->node) : 0;
         va_list ap;
         va_start(ap, fmt);
         if (at >= 0 && (size_t)at < a->n)
@@ -148,7 +148,7 @@ static bool is_active(const struct answer *a, const struct fabric_assignment *x,
                           "the IMEX daemon of this node has been replaced; the node's index in the IMEX "
                           "domain of %s is reserved until the new daemon reports",
                           owner_name);
-        if (streq(x->state, FABRIC_ENDING))
+        if (fabric_is_ending(x))
                 return no(a, "%s is being deleted, and this node leaves its IMEX domain", owner_name);
         if (fabric_is_leaving(x))
                 return no(a,
@@ -216,7 +216,7 @@ static const char *go_lacks(const struct domain_node *entry, const char *address
                 return "has not started yet";
         if (!streq(entry->ip, address))
                 return "has not written its address into the ComputeDomainClique of this node yet";
-        return streq(entry->status, "Ready") ? NULL : "is not ready";
+        return domain_status_decode(entry->status) == DOMAIN_READY ? NULL : "is not ready";
 }
 
 static bool may_prepare_go(const struct answer *a, const struct prepare_daemon *d) {

@@ -41,7 +41,8 @@ struct prepare_daemon {
 };
 
 struct prepare_question {
-        const char *node, *boot_id, *clique_id;
+        const char *node; /* messages begin with the name; NULL: without it */
+        const char *boot_id, *clique_id;
         const char *imex_uid; /* UID of the IMEX domain: that of the ComputeDomain, or that of the standing
                                  domain */
         bool is_standing;     /* the IMEX domain is the standing domain */

@@ -32,25 +32,20 @@ bool standing_domain_of(const struct cd *cd, const struct checkpoint_claim *entr
         return *clique;
 }
 
-/* Without the node's name. */
-static void keep_reason(struct standing *ret, const char *msg) {
-        const char *why = strstr(msg, ": ");
-        snprintf(ret->why, sizeof ret->why, "%s", why ? why + 2 : msg);
-}
-
 void standing_get(struct cd *cd, struct standing *ret) {
-        const struct prepare_question q = { .boot_id = cd->o.boot_id };
-        char uid[37], msg[sizeof ret->why];
+        char uid[37];
+        const struct prepare_question q = { .boot_id = cd->o.boot_id, .imex_uid = uid };
+        struct assignment_id assignment;
         struct prepare_daemon d;
         *ret = (struct standing){ 0 };
         if (!cd->followed || !standing_uid(cd, uid))
                 return;
-        if (readiness_check(cd->readiness, uid, &d, msg, sizeof msg)) {
+        readiness_get(cd->readiness, uid, &d);
+        if (may_prepare_daemon(&q, &d, &assignment, ret->why, sizeof ret->why)) {
                 ret->state = STANDING_READY;
         } else {
                 bool left = d.runner != PREPARE_RUNNER_OWN || d.unread.kind != ERR_NONE ||
-                            streq(d.state.status, IMEX_STATE_LEAVING);
-                keep_reason(ret, msg);
+                            imex_status_decode(d.state.status) == IMEX_STATE_LEAVING;
                 ret->state = cd->standing_was_ready && !left ? STANDING_NOT_READY : STANDING_NOT_JOINED;
         }
         ret->terminating = may_prepare_terminating(&q, &d);

@@ -137,7 +137,7 @@ static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, voi
                                       &(struct visit){ .plugin = fn, .v = v });
 }
 
-static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void *v) {
+static void each_allocation(void *u, const char *node, assignment_allocation_fn *fn, void *v) {
         const struct work *w = u;
         allocations_on_node(w->c->allocations, node, fn, v);
 }
@@ -153,9 +153,8 @@ static bool assignments_takes(void *u, const struct compute_domain *cd, const ch
         const struct controller *c = ((const struct work *)u)->c;
         if (!domain_takes(cd, current) || go_domains_is(c, cd->o.meta.uid))
                 return false;
-        return records_other_mode(c, cd)
-                       ? streq(cd->mode, MODE_DRIVER_MANAGED) && streq(current, cd->o.meta.uid)
-                       : mode_forms_domains(c->mode);
+        return records_other_mode(c, cd) ? mode_formed_domains(cd->mode) && streq(current, cd->o.meta.uid)
+                                         : mode_forms_domains(c->mode);
 }
 
 static void assignments_key_of(const char *clique, const char *uid, struct buf *ret) {
@@ -295,7 +294,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 .fabric = get_fabric,
                 .daemons = each_daemon,
                 .plugins = each_plugin,
-                .grants = each_grant,
+                .allocations = each_allocation,
                 .domain = get_domain,
                 .takes = assignments_takes,
                 .idle = assignments_is_idle,

@@ -117,7 +117,7 @@ struct walk {
 };
 
 static bool controller_metrics_is_ready(const struct compute_domain *cd) {
-        return streq(cd->status, "Ready");
+        return domain_status_decode(cd->status) == DOMAIN_READY;
 }
 
 /* Since when it has not been Ready; 0: unknown, with a schema that drops conditions. */
@@ -210,7 +210,7 @@ static bool set_fabric(void *u, const struct kube_object *o) {
         metric_set(m->channels, (double)releasing, LABELS(o->meta.name, CHANNEL_STATE_RELEASING));
         metric_set(m->channels, free > 0 ? (double)free : 0, LABELS(o->meta.name, CHANNEL_STATE_FREE));
         for (size_t i = 0; i < f->n_conditions; i++)
-                metric_set(m->fabric_problem, streq(f->conditions[i].status, "True"),
+                metric_set(m->fabric_problem, condition_status_decode(f->conditions[i].status) == STATUS_TRUE,
                            LABELS(o->meta.name, f->conditions[i].type));
         return true;
 }

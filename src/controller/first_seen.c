@@ -5,6 +5,7 @@
 #include <uthash.h>
 
 #include "base/mem.h"
+#include "base/stderr.h"
 
 /* A fact that no caller has recorded for this time is forgotten. */
 enum { FORGET_S = 3600 };

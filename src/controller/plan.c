@@ -2,8 +2,10 @@
 #include "controller/plan.h"
 
 #include "api/names.h"
+#include "api/opaque.h"
 #include "api/reasons.h"
 #include "api/resources.h"
+#include "base/stderr.h"
 #include "rules/message.h"
 #include "rules/racks.h"
 #include "rules/rules.h"
@@ -418,7 +420,8 @@ static void plan_living(struct work *w) {
         if (cd->mode && !streq(cd->mode, in->mode->name))
                 return; /* The mode comes from an exported manifest. It is corrected before any object exists
                            that would confirm it. */
-        if (mode_assigns_channels(in->mode) && streq(cd->channel->allocation_mode, "All")) {
+        if (mode_assigns_channels(in->mode) &&
+            opaque_allocation_mode(cd->channel->allocation_mode) == ALLOCATION_ALL) {
                 problem = (struct verdict_problem){
                         REASON_INVALID_SPEC,
                         "spec.channel.allocationMode All would give a pod the channels of all "

@@ -33,10 +33,16 @@ static bool add_object(void *u, const struct kube_object *o) {
         return true;
 }
 
+struct wanted {
+        struct arena *a;
+        struct allocation *items;
+        size_t n, cap;
+};
+
 static void reconcile_add_wanted(void *u, const struct allocation *x) {
-        struct allocation *copy = arena_alloc(((struct list *)u)->a, sizeof *copy);
-        *copy = *x;
-        add_object(u, (const struct kube_object *)(void *)copy);
+        struct wanted *l = u;
+        ARENA_GROW(l->a, l->items, l->n, l->cap);
+        l->items[l->n++] = *x;
 }
 
 static bool add_living(void *u, const struct kube_object *o) {
@@ -70,7 +76,8 @@ static void read_plugin_state(const struct controller *c, struct host *h) {
         const struct plugin_pod *plugin = NULL;
         kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, choose_plugin, &plugin);
         if (plugin) {
-                h->state = plugin->host_state;
+                h->reported = plugin->host_state;
+                h->state = host_state_decode(plugin->host_state);
                 h->reason = plugin->host_reason;
         }
 }
@@ -99,6 +106,7 @@ static void read_daemon_state(const struct controller *c, struct host *h, struct
         const struct fabric_domain *d = standing_on(c, h->name, &r);
         if (!d)
                 return;
+        h->reported = true;
         bool serves = r.has_assignment && streq(r.assignment.domain_uid, d->owner.uid);
         h->state = serves && streq(daemon->pod.ready, "true") ? HOST_UP : HOST_DOWN;
         h->reason = serves || !r.has_assignment
@@ -107,11 +115,11 @@ static void read_daemon_state(const struct controller *c, struct host *h, struct
 }
 
 static void gather_hosts(const struct controller *c, const struct compute_domain *cd,
-                         const struct list *wanted, struct arena *a, struct plan_input *ret) {
+                         const struct wanted *wanted, struct arena *a, struct plan_input *ret) {
         struct host *hosts = arena_alloc(a, (wanted->n + 1) * sizeof *hosts);
         size_t n = 0, kept = 0;
         for (size_t i = 0; cd && i < wanted->n; i++) {
-                const struct allocation *x = wanted->items[i];
+                const struct allocation *x = &wanted->items[i];
                 if (streq(cd->o.meta.ns, x->ns))
                         hosts[n++] = (struct host){ .name = x->node };
         }
@@ -208,7 +216,8 @@ static void gather_go(const struct controller *c, const char *uid, struct arena 
 static void reconcile_gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                              struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
-        struct list wanted = { .a = a }, labelled = { .a = a };
+        struct list labelled = { .a = a };
+        struct wanted wanted = { .a = a };
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = records_find(c, uid);
         bool lives = cd && !domain_ends(cd);
@@ -309,7 +318,7 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
 
 /* Keeps the Events until the server has accepted the status. If the write fails, the next decision may be
  * different. */
-static void keep_news(struct controller *c, const char *uid, const struct plan *p) {
+static void keep_events(struct controller *c, const char *uid, const struct plan *p) {
         struct controller_domain *d = records_make(c, uid);
         arena_free(TAKE(d->events_arena));
         d->events_arena = arena_new(1024);
@@ -321,7 +330,7 @@ static void keep_news(struct controller *c, const char *uid, const struct plan *
                                                        arena_strdup(d->events_arena, p->events[i].message) };
 }
 
-static void report_news(struct controller *c, const char *uid, bool written) {
+static void report_events(struct controller *c, const char *uid, bool written) {
         const struct compute_domain *cd = records_domain(c, uid);
         struct controller_domain *d = records_find(c, uid);
         if (!d)
@@ -339,7 +348,7 @@ static void report_news(struct controller *c, const char *uid, bool written) {
 static void reconcile_on_status(void *u, const struct writes_target *q, yyjson_val *obj,
                                 const struct err *e) {
         struct controller *c = u;
-        report_news(c, key_parse(q->requester).name, !e);
+        report_events(c, key_parse(q->requester).name, !e);
         if (e)
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
@@ -397,7 +406,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                         log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind),
                               kv_str("name", x->name), kv_str("verb", kube_verb_name(x->verb)));
                 if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
-                        keep_news(c, in->uid, p);
+                        keep_events(c, in->uid, p);
         }
         writes_end(c->writes, key);
 }

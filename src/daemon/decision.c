@@ -68,7 +68,7 @@ static void read_object(struct view *l, struct arena *a) {
 }
 
 static bool decision_is_ending(const struct view *l) {
-        return l->own.assignment && streq(l->own.assignment->state, FABRIC_ENDING);
+        return l->own.assignment && fabric_is_ending(l->own.assignment);
 }
 
 /* By the fabric object, the node must leave its present assignment. */

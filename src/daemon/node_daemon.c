@@ -561,7 +561,7 @@ void node_daemon_dump(const struct node_daemon *r) {
         const struct decision_assignment *s = &r->memory.decision.now;
         struct imex_report i;
 
-        log_info("state", kv_str("fabric", r->fabric), kv_bool("object", r->object != NULL),
+        log_info("state", kv_str("partition", r->fabric), kv_bool("object", r->object != NULL),
                  kv_bool("watched", r->watch_well), kv_str("domain", str_or(s->domain, "")),
                  kv_int("index", s->domain ? s->index : -1), kv_int("epoch", s->epoch),
                  kv_int("closed", r->memory.decision.closed), kv_int("seen", r->memory.decision.seen),
@@ -569,7 +569,7 @@ void node_daemon_dump(const struct node_daemon *r) {
                  kv_str("why", r->why));
         if (r->serving) {
                 serving_report(r->serving, &i);
-                log_info("imex", kv_str("status", i.status), kv_bool("ready", i.ready),
+                log_info("imex", kv_str("status", imex_status_name(i.status)), kv_bool("ready", i.ready),
                          kv_str("reason", i.reason), kv_int("index", i.index),
                          kv_int("peers_known", i.peers_known), kv_int("peers_connected", i.peers_connected),
                          kv_int("restarts", i.restarts), kv_bool("stopping", serving_stopping(r->serving)));

@@ -67,7 +67,7 @@ static void pod_report_render(const struct pod_report_content *r, const char *re
         jw_end_obj(&w);
         jw_obj(&w, "annotations");
         jw_str(&w, IMEX_ANNOTATION_REPORT, report);
-        jw_str(&w, IMEX_ANNOTATION_STATE, i ? i->status : IMEX_STATE_IDLE);
+        jw_str(&w, IMEX_ANNOTATION_STATE, imex_status_name(i ? i->status : IMEX_STATE_IDLE));
         pod_report_text(&w, IMEX_ANNOTATION_REASON, r->reason);
         jw_str(&w, IMEX_ANNOTATION_READY, i && i->ready && !*r->reason ? "true" : "false");
         if (i)

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stderr.h"
 
 enum { RETRY_FIRST_MS = 1000, RETRY_MAX_MS = 30000 };
 
@@ -144,12 +145,13 @@ void state_file_unlock(struct state_file *f) {
                 close(TAKE_FD(f->lock));
 }
 
-void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason) {
+void state_file_set(struct state_file *f, bool ready, int64_t index, enum imex_status status,
+                    const char *reason) {
         struct imex_state was = f->state;
 
         f->state.ready = ready;
         f->state.index = index;
-        snprintf(f->state.status, sizeof f->state.status, "%s", status);
+        snprintf(f->state.status, sizeof f->state.status, "%s", imex_status_name(status));
         snprintf(f->state.reason, sizeof f->state.reason, "%s", reason);
         if (!f->written || was.ready != ready || was.index != index || !streq(was.status, f->state.status) ||
             !streq(was.reason, f->state.reason))

@@ -38,7 +38,8 @@ void state_file_start(struct state_file *f, uv_loop_t *loop);
 void state_file_stop(struct state_file *f);   /* the file keeps its last content, and stays locked */
 void state_file_unlock(struct state_file *f); /* from now on the plugin ignores the file */
 
-void state_file_set(struct state_file *f, bool ready, int64_t index, const char *status, const char *reason);
+void state_file_set(struct state_file *f, bool ready, int64_t index, enum imex_status status,
+                    const char *reason);
 /* The version of nvidia-imex, "" when it is not known. Written with the next state, or at once when the file
  * exists. */
 void state_file_set_version(struct state_file *f, const char *version);

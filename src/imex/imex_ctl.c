@@ -4,24 +4,25 @@
 #include <string.h>
 #include <yyjson.h>
 
-#include "api/states.h"
 #include "base/json.h"
 
 /* More nodes than any node list has: a limit for input from outside. */
 #define NODES_MAX 4096
 
-const char *imex_ctl_parse_status(struct str out) {
-        static const char *const words[] = { IMEX_STATE_INITIALIZING,      IMEX_STATE_STARTING_AUTH_SERVER,
-                                             IMEX_STATE_WAITING_FOR_PEERS, IMEX_STATE_WAITING_FOR_RECOVERY,
-                                             IMEX_STATE_INIT_GPU,          IMEX_STATE_READY,
-                                             IMEX_STATE_SHUTTING_DOWN,     IMEX_STATE_UNAVAILABLE };
-        const char *last = "";
+enum imex_status imex_ctl_parse_status(struct str out) {
+        static const enum imex_status words[] = {
+                IMEX_STATE_INITIALIZING,      IMEX_STATE_STARTING_AUTH_SERVER,
+                IMEX_STATE_WAITING_FOR_PEERS, IMEX_STATE_WAITING_FOR_RECOVERY,
+                IMEX_STATE_INIT_GPU,          IMEX_STATE_READY,
+                IMEX_STATE_SHUTTING_DOWN,     IMEX_STATE_UNAVAILABLE
+        };
+        enum imex_status last = IMEX_STATE_NONE;
         struct str line;
 
         while (str_next_line(&out, &line)) {
                 line = str_trim(line);
                 for (size_t i = 0; i < ARRAY_LEN(words); i++)
-                        if (str_eq(line, str_from(words[i])))
+                        if (str_eq(line, str_from(imex_status_name(words[i]))))
                                 last = words[i];
         }
         return last;
@@ -51,7 +52,7 @@ static int parse_connections(yyjson_val *obj, struct arena *a, struct imex_ctl_n
                 if (!key_to_id(key, &c->to))
                         return err_set(e, ERR_INVALID, 0, "node %lld has a connection to '%.20s'",
                                        (long long)n->id, yyjson_get_str(key));
-                c->status = imex_ctl_member(val, "status", a);
+                c->connected = streq(imex_ctl_member(val, "status", a), "CONNECTED");
                 n->n_connections++;
         }
         return 0;
@@ -123,7 +124,7 @@ const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const
 bool imex_ctl_connected_to(const struct imex_ctl_node *n, int64_t id) {
         for (size_t i = 0; i < n->n_connections; i++)
                 if (n->connections[i].to == id)
-                        return streq(n->connections[i].status, "CONNECTED");
+                        return n->connections[i].connected;
         return false;
 }
 
@@ -131,6 +132,6 @@ unsigned imex_ctl_connected(const struct imex_ctl_node *n) {
         unsigned count = 0;
 
         for (size_t i = 0; i < n->n_connections; i++)
-                count += n->connections[i].to != n->id && streq(n->connections[i].status, "CONNECTED");
+                count += n->connections[i].to != n->id && n->connections[i].connected;
         return count;
 }

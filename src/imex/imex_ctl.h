@@ -7,18 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/states.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
 
 /* Returns the state that `-q` prints: the last line that is exactly one of the known words (INITIALIZING,
  * STARTING_AUTH_SERVER, WAITING_FOR_PEERS, WAITING_FOR_RECOVERY, INIT_GPU, READY, SHUTTING_DOWN,
- * UNAVAILABLE), so warnings before that line are ignored; "" when there is no such line. */
-const char *imex_ctl_parse_status(struct str out);
+ * UNAVAILABLE), so warnings before that line are ignored; IMEX_STATE_NONE when there is no such line. */
+enum imex_status imex_ctl_parse_status(struct str out);
 
 struct imex_ctl_connection {
         int64_t to;
-        const char *status; /* CONNECTED, NEVER_CONNECTED, ... */
+        bool connected; /* the status is CONNECTED, and not NEVER_CONNECTED, ... */
 };
 struct imex_ctl_node {
         int64_t id;

@@ -55,18 +55,18 @@ static void describe(const struct child_result *r, unsigned timeout_ms, char *wh
 
 static void imex_probe_on_status(void *u, const struct child_result *r) {
         struct imex_probe *p = u;
-        const char *word = r->err || r->timed_out ? "" : imex_ctl_parse_status(r->out);
+        enum imex_status status = r->err || r->timed_out ? IMEX_STATE_NONE : imex_ctl_parse_status(r->out);
         char why[160] = "";
 
         p->child = NULL;
-        if (*word)
+        if (status)
                 p->asked_ns = p->put_ns;
         else
                 describe(r, p->o.timeout_ms, why, sizeof why);
         p->status_at = from_now(p, p->status_ms);
         p->status_ms = grown(p->status_ms, p->slowed ? p->o.idle_ms : p->o.slow_ms);
         imex_probe_schedule(p);
-        p->o.status(p->o.u, word, why);
+        p->o.status(p->o.u, status, why);
 }
 
 static void imex_probe_on_domain(void *u, const struct child_result *r) {

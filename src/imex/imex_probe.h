@@ -21,8 +21,9 @@ struct imex_probe_options {
         const char *ctl_path, *config_path, *socket_path, *chroot;
         unsigned slots; /* number of nodes in the configured list; needed with a config_path */
         unsigned first_ms, slow_ms, idle_ms, timeout_ms;
-        /* Called with the word that IMEX printed, or with "" and the reason `why`, a sentence fragment. */
-        void (*status)(void *u, const char *word, const char *why);
+        /* Called with the state that IMEX printed, or with IMEX_STATE_NONE and the reason `why`, a sentence
+         * fragment. */
+        void (*status)(void *u, enum imex_status status, const char *why);
         /* Called with the domain, valid during the call, or with NULL and the reason `why`, a sentence
          * fragment. */
         void (*domain)(void *u, const struct imex_ctl_domain *d, const char *why);

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/stderr.h"
 #include "base/process.h"
 
 #define LINE_MAX_BYTES 2048
@@ -42,11 +43,12 @@ struct imex_process {
 
 static void imex_process_act(struct imex_process *p);
 
-static void set_state(struct imex_process *p, enum imex_process_state s, const char *why) {
+static void set_state(struct imex_process *p, enum imex_process_state s, enum imex_process_end end,
+                      const char *why) {
         if (p->state == s && s != IMEX_PROCESS_WAITING)
                 return;
         p->state = s;
-        p->o.changed(p->o.u, s, why);
+        p->o.changed(p->o.u, s, end, why);
 }
 
 static void imex_process_leave(struct imex_process *p) {
@@ -100,7 +102,7 @@ static void schedule_restart(struct imex_process *p) {
 static void set_down(struct imex_process *p) {
         p->pause_ms = 0;
         p->due_ms = 0;
-        set_state(p, IMEX_PROCESS_DOWN, "");
+        set_state(p, IMEX_PROCESS_DOWN, IMEX_PROCESS_WANTED, "");
 }
 
 static void end_life(struct imex_process *p, int exit_status, int term_signal, const struct err *failed) {
@@ -124,7 +126,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
         if (p->renew && !p->penalty) {
                 p->renew = false;
                 loop_turn_start(&p->turn);
-                set_state(p, IMEX_PROCESS_WAITING, "");
+                set_state(p, IMEX_PROCESS_WAITING, IMEX_PROCESS_WANTED, "");
                 return;
         }
         p->renew = p->penalty = false;
@@ -137,7 +139,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
                          strsignal(term_signal));
         else
                 snprintf(why, sizeof why, "ended with exit code %d", exit_status);
-        set_state(p, IMEX_PROCESS_WAITING, why);
+        set_state(p, IMEX_PROCESS_WAITING, failed ? IMEX_PROCESS_NOT_EXECUTED : IMEX_PROCESS_EXITED, why);
 }
 
 static void imex_process_on_ended(void *u, int exit_status, int term_signal, const struct err *failed) {
@@ -167,13 +169,13 @@ static void try_start(struct imex_process *p) {
 
         p->notify = false;
         if ((!p->o.prepare || p->o.prepare(p->o.u, &e) == 0) && spawn(p, &e) == 0) {
-                set_state(p, IMEX_PROCESS_RUNNING, "");
+                set_state(p, IMEX_PROCESS_RUNNING, IMEX_PROCESS_WANTED, "");
                 return;
         }
         p->restarts++;
         schedule_restart(p);
         snprintf(why, sizeof why, "could not be started: %s", e.msg);
-        set_state(p, IMEX_PROCESS_WAITING, why);
+        set_state(p, IMEX_PROCESS_WAITING, IMEX_PROCESS_NOT_STARTED, why);
 }
 
 static void on_term_timer(void *u) {
@@ -189,7 +191,7 @@ static void end_program(struct imex_process *p) {
         p->killed = false;
         process_signal(p->program, SIGTERM);
         loop_timer_start(&p->term, p->o.term_grace_ms);
-        set_state(p, IMEX_PROCESS_ENDING, "");
+        set_state(p, IMEX_PROCESS_ENDING, IMEX_PROCESS_WANTED, "");
 }
 
 static void imex_process_act(struct imex_process *p) {

@@ -22,6 +22,14 @@ enum imex_process_state {
         IMEX_PROCESS_ENDING,  /* the program got SIGTERM, and is still running */
 };
 
+/* Why a process has ended without a call of the owner. */
+enum imex_process_end {
+        IMEX_PROCESS_WANTED,       /* the owner has called */
+        IMEX_PROCESS_EXITED,       /* or was ended by a signal */
+        IMEX_PROCESS_NOT_STARTED,  /* such as for a failure of `prepare` */
+        IMEX_PROCESS_NOT_EXECUTED, /* the system cannot execute the file, or there is no such file */
+};
+
 struct imex_process_options {
         const char *const *argv;   /* borrowed until imex_process_free(); argv[0] is looked up in PATH when it
                                       contains no slash */
@@ -34,9 +42,10 @@ struct imex_process_options {
         /* Called for each line of output, without the line end; long lines are passed in pieces. All lines
          * are passed before the end of the program is reported. */
         void (*line)(void *u, struct str line);
-        /* Called when the state has changed. If the state became WAITING without a call of the owner, `why`
-         * continues the sentence "the program ..." ("ended with exit code 1"); otherwise it is "". */
-        void (*changed)(void *u, enum imex_process_state s, const char *why);
+        /* Called when the state has changed. If the state became WAITING without a call of the owner, `end`
+         * is the cause, and `why` continues the sentence "the program ..." ("ended with exit code 1");
+         * otherwise `why` is "". */
+        void (*changed)(void *u, enum imex_process_state s, enum imex_process_end end, const char *why);
         void *u;
 };
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/states.h"
 #include "base/file.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/stderr.h"
 #include "imex/imex_ctl.h"
 #include "imex/imex_log.h"
 #include "imex/imex_probe.h"
@@ -16,8 +16,6 @@
 #define FILE_LIMIT ((size_t)1024 * 1024)
 /* The pause before a failed write is retried. */
 #define RETRY_MS 1000
-/* On a busy machine a single failed query proves little; two in a row withdraw readiness. */
-#define UNANSWERED_MAX 2
 /* After a change of its peers IMEX needs a moment to connect to them. */
 #define CONNECT_MS 500
 
@@ -38,26 +36,16 @@ struct imex_runner {
         bool fresh;                         /* `want` is not saved to disk yet */
         bool notify;      /* a known peer became ready */
 
-        const char *status; /* IMEX's last state since this start, "" before the first */
-        int64_t node_id;    /* -1: unknown */
-        bool id_asked;      /* since this start, the domain was queried for our ID */
-        unsigned unanswered;
-        unsigned connected;
-        char version[IMEX_VERSION_MAX];
-        const char *fault;             /* since this start, or NULL; static */
-        char silence[IMEX_REASON_MAX]; /* why the status is not known */
+        struct imex_answers answers;
         char ended[IMEX_REASON_MAX];   /* why the last process ended, a sentence; "" if it was stopped */
         char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be used */
+        bool usable;                   /* the files of the wanted members can be written */
         char last_error[sizeof(((struct err *)0)->msg)];
 
         struct imex_recovery recovery; /* of this process */
         struct loop_timer recovery_turn;
         uint64_t informed_since; /* loop time; 0: the members may be old */
         char awaited[IMEX_AWAITED_MAX];
-        /* Why the connected nodes are not known: no answer to -N since this start has reported them. "": one
-         * has, or there was no query. */
-        char unseen[160];
-        bool connections_known; /* an answer since this start has reported them */
         bool forget;            /* start the next process without the remembered nodes */
         unsigned renewals;
 
@@ -117,118 +105,44 @@ static bool imex_runner_running(const struct imex_runner *a) {
         return imex_process_state(a->process) == IMEX_PROCESS_RUNNING;
 }
 
-static bool ready(const struct imex_runner *a) {
-        return !a->stopping && imex_runner_running(a) && identity_current(a) && !*a->refused &&
-               streq(a->status, IMEX_STATE_READY) &&
-               (a->node_id >= 0 ? a->node_id == a->running->own_index : a->id_asked);
+static struct imex_supervision_facts imex_runner_facts(const struct imex_runner *a) {
+        bool current = identity_current(a);
+
+        return (struct imex_supervision_facts){
+                .stopping = a->stopping,
+                .member = imex_runner_member(a->want),
+                .process = imex_process_state(a->process),
+                .identity_current = current,
+                .index = current ? a->running->own_index : -1,
+                .usable = a->usable,
+                .refused = a->refused,
+                .ended = a->ended,
+                .awaited = a->awaited,
+                .answers = &a->answers,
+                .was_ready = a->reported.ready,
+        };
 }
 
-static enum imex_phase phase(const struct imex_runner *a) {
-        enum imex_process_state s = imex_process_state(a->process);
+static void supervise(const struct imex_runner *a, struct imex_supervision_verdict *ret) {
+        struct imex_supervision_facts f = imex_runner_facts(a);
 
-        if (a->stopping)
-                return s == IMEX_PROCESS_DOWN ? IMEX_STOPPED : IMEX_STOPPING;
-        if (!imex_runner_member(a->want))
-                return s == IMEX_PROCESS_DOWN || s == IMEX_PROCESS_WAITING ? IMEX_IDLE : IMEX_STOPPING;
-        if (s == IMEX_PROCESS_WAITING && *a->ended)
-                return IMEX_BACKOFF;
-        return ready(a) ? IMEX_READY : IMEX_STARTING;
-}
-
-static const char *status_text(const struct imex_runner *a, enum imex_phase ph) {
-        if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
-                return IMEX_STATE_STOPPED;
-        if (ph == IMEX_BACKOFF)
-                return IMEX_STATE_BACKOFF;
-        return imex_runner_running(a) && identity_current(a) && *a->status ? a->status : IMEX_STATE_STARTING;
-}
-
-static const char *status_meaning(const char *status) {
-        if (streq(status, IMEX_STATE_WAITING_FOR_RECOVERY))
-                return " (it ended uncleanly before, and waits for the nodes that had imported its memory)";
-        if (streq(status, IMEX_STATE_WAITING_FOR_PEERS))
-                return " (it waits for the other nodes of the domain)";
-        if (streq(status, IMEX_STATE_UNAVAILABLE))
-                return " (its command service does not answer)";
-        return "";
-}
-
-/* IMEX found another ID than our slot, so peers would reach the wrong node under our name. */
-static bool contradicted(const struct imex_runner *a) {
-        return a->node_id >= 0 && identity_current(a) && a->node_id != a->running->own_index;
-}
-
-static void explain_contradiction(const struct imex_runner *a, char *s, size_t n) {
-        snprintf(s, n, "nvidia-imex took ID %lld, but this node has index %lld", (long long)a->node_id,
-                 (long long)a->running->own_index);
-}
-
-/* Then no node counts as connected, but the nodes must not be reported as missing. */
-static bool connections_are_unknown(const struct imex_runner *a) {
-        return streq(a->status, IMEX_STATE_WAITING_FOR_RECOVERY) && *a->unseen;
-}
-
-static void explain_unseen(const struct imex_runner *a, char *s, size_t n) {
-        snprintf(s, n,
-                 "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
-                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): see the daemon's log "
-                 "and the node's load",
-                 a->status, a->unseen);
-}
-
-static void explain_recovery(const struct imex_runner *a, char *s, size_t n) {
-        snprintf(s, n,
-                 "nvidia-imex is %s: it ended uncleanly, and has not connected since to %s, which may still "
-                 "map this node's memory: bring it back, or reboot it; when it is off for good, delete its "
-                 "Node, or taint it node.kubernetes.io/out-of-service",
-                 a->status, a->awaited);
-}
-
-static void imex_runner_explain(const struct imex_runner *a, enum imex_phase ph, char *s, size_t n) {
-        *s = '\0';
-        if (ph == IMEX_READY)
-                return;
-        if (ph == IMEX_STOPPING || ph == IMEX_STOPPED)
-                snprintf(s, n, "the IMEX daemon is being stopped");
-        else if (ph == IMEX_IDLE)
-                snprintf(s, n, "this node has no index in the domain yet; the controller assigns it");
-        else if (*a->refused)
-                snprintf(s, n, "%s", a->refused);
-        else if (ph == IMEX_BACKOFF)
-                snprintf(s, n, "%s", a->ended);
-        else if (a->fault)
-                snprintf(s, n, "%s", a->fault);
-        else if (!imex_runner_running(a) || !identity_current(a))
-                snprintf(s, n, "nvidia-imex is being started");
-        else if (contradicted(a))
-                explain_contradiction(a, s, n);
-        else if (connections_are_unknown(a))
-                explain_unseen(a, s, n);
-        else if (*a->status && *a->awaited)
-                explain_recovery(a, s, n);
-        else if (*a->status && !streq(a->status, IMEX_STATE_READY))
-                snprintf(s, n, "nvidia-imex is %s%s", a->status, status_meaning(a->status));
-        else if (*a->ended)
-                snprintf(s, n, "%s", a->ended);
-        else if (a->unanswered > UNANSWERED_MAX)
-                snprintf(s, n, "nvidia-imex is starting: %s", a->silence);
-        else
-                snprintf(s, n, "nvidia-imex is starting");
+        imex_supervision_evaluate(&f, ret);
 }
 
 void imex_runner_report(struct imex_runner *a, struct imex_report *ret) {
-        enum imex_phase ph = phase(a);
+        struct imex_supervision_verdict v;
         bool ours = imex_runner_running(a) && identity_current(a);
         uint64_t now = uv_now(a->loop);
 
+        supervise(a, &v);
         *ret = (struct imex_report){
-                .phase = ph,
-                .ready = ph == IMEX_READY,
-                .status = status_text(a, ph),
+                .phase = v.phase,
+                .ready = v.phase == IMEX_READY,
+                .status = v.status,
                 .index = identity_current(a) ? a->running->own_index : -1,
-                .node_id = ours ? a->node_id : -1,
+                .node_id = ours ? a->answers.node_id : -1,
                 .peers_known = peers_known(a),
-                .peers_connected = ours ? a->connected : 0,
+                .peers_connected = ours ? a->answers.connected : 0,
                 .restarts = imex_process_restarts(a->process),
                 .renewals = a->renewals,
                 .members = a->want,
@@ -237,10 +151,10 @@ void imex_runner_report(struct imex_runner *a, struct imex_report *ret) {
                 .seen = a->recovery.seen,
                 .n_seen = a->recovery.n_seen,
         };
-        imex_runner_explain(a, ph, ret->reason, sizeof ret->reason);
+        memcpy(ret->reason, v.reason, sizeof ret->reason);
         if (ours) {
                 memcpy(ret->awaited, a->awaited, sizeof a->awaited);
-                memcpy(ret->version, a->version, sizeof a->version);
+                memcpy(ret->version, a->answers.version, sizeof ret->version);
         }
 }
 
@@ -248,12 +162,12 @@ static void imex_runner_deliver(struct imex_runner *a) {
         struct imex_report r;
 
         imex_runner_report(a, &r);
-        if (r.phase == a->reported.phase && r.ready == a->reported.ready &&
-            streq(r.status, a->reported.status) && streq(r.reason, a->reported.reason) &&
-            r.index == a->reported.index && r.node_id == a->reported.node_id &&
-            r.peers_known == a->reported.peers_known && r.peers_connected == a->reported.peers_connected &&
-            r.restarts == a->reported.restarts && r.renewals == a->reported.renewals &&
-            streq(r.awaited, a->reported.awaited) && streq(r.version, a->reported.version))
+        if (r.phase == a->reported.phase && r.ready == a->reported.ready && r.status == a->reported.status &&
+            streq(r.reason, a->reported.reason) && r.index == a->reported.index &&
+            r.node_id == a->reported.node_id && r.peers_known == a->reported.peers_known &&
+            r.peers_connected == a->reported.peers_connected && r.restarts == a->reported.restarts &&
+            r.renewals == a->reported.renewals && streq(r.awaited, a->reported.awaited) &&
+            streq(r.version, a->reported.version))
                 return;
         a->reported = r;
         a->o.changed(a->o.u, &a->reported);
@@ -358,7 +272,7 @@ static void recover(struct imex_runner *a) {
                 return;
         imex_recovery_update(&a->recovery, a->want, uv_now(a->loop), a->informed_since, a->o.recovery_ms, &v);
         memcpy(a->awaited, v.awaited, sizeof a->awaited);
-        if (connections_are_unknown(a))
+        if (imex_supervision_connections_unknown(&a->answers))
                 *a->awaited = '\0';
         if (v.again_ms)
                 loop_timer_start(&a->recovery_turn, v.again_ms);
@@ -375,15 +289,8 @@ static int prepare(void *u, struct err *e) {
         struct imex_runner *a = u;
         bool changed;
 
-        a->status = "";
-        a->node_id = -1;
-        a->id_asked = false;
-        a->unanswered = a->connected = 0;
-        *a->version = '\0';
-        a->fault = NULL;
+        imex_supervision_begin(&a->answers);
         a->notify = false;
-        *a->silence = *a->unseen = '\0';
-        a->connections_known = false;
         end_recovery(a);
         if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
                 return -1;
@@ -416,76 +323,69 @@ static void update_peers(struct imex_runner *a, const struct imex_members *m) {
         imex_probe_domain(a->probe, CONNECT_MS);
 }
 
-/* Whether these members can be used at all. A wrong list must not stop a process that works. */
-static bool check_members(struct imex_runner *a, const struct imex_members *m) {
+/* Finds out whether these members can be used at all. */
+static void check_members(struct imex_runner *a, const struct imex_members *m) {
         _cleanup_(buf_done) struct buf text = BUF_INIT(IMEX_HOSTS_MAX);
         struct err e;
 
         *a->refused = '\0';
-        if (imex_hosts_render(STR(""), m, a->o.max_nodes, &text, &e) == 0)
-                return true;
+        a->usable = imex_hosts_render(STR(""), m, a->o.max_nodes, &text, &e) == 0;
+        if (a->usable)
+                return;
         if (!imex_runner_running(a) || !identity_current(a))
                 snprintf(a->refused, sizeof a->refused, "%s", e.msg);
         else
                 report_error(a, &e);
-        return false;
+}
+
+/* This node leaves, or the owner stops. */
+static void leave(struct imex_runner *a, bool stop) {
+        *a->refused = '\0';
+        if (a->want)
+                imex_runner_remember(a); /* also that this node is not a member: after a restart the old index
+                                            must not count */
+        if (stop)
+                imex_process_stop(a->process);
+        if (a->stopping && imex_process_state(a->process) == IMEX_PROCESS_DOWN && !a->stopped) {
+                a->stopped = true;
+                a->o.stopped(a->o.u);
+        }
 }
 
 static void imex_runner_act(struct imex_runner *a) {
-        enum imex_process_state s = imex_process_state(a->process);
-
-        if (a->stopping || !imex_runner_member(a->want)) {
-                *a->refused = '\0';
-                if (a->want)
-                        imex_runner_remember(a); /* also that this node is not a member: after a restart the
-                                        old index must not count */
-                if (s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
-                        imex_process_stop(a->process);
-                if (a->stopping && s == IMEX_PROCESS_DOWN && !a->stopped) {
-                        a->stopped = true;
-                        a->o.stopped(a->o.u);
-                }
-                return;
-        }
         _cleanup_(arena_freep) struct arena *tmp = arena_new(1024);
-        const struct imex_members *m = resolved(a, a->want, tmp);
-        if (!check_members(a, m)) {
-                if (*a->refused && s != IMEX_PROCESS_DOWN && s != IMEX_PROCESS_ENDING)
-                        imex_process_stop(a->process);
+        bool leaves = a->stopping || !imex_runner_member(a->want);
+        const struct imex_members *m = leaves ? NULL : resolved(a, a->want, tmp);
+        struct imex_supervision_verdict v;
+
+        if (!leaves)
+                check_members(a, m);
+        supervise(a, &v);
+        if (leaves) {
+                leave(a, v.step == IMEX_STEP_STOP);
                 return;
         }
-        if (s == IMEX_PROCESS_RUNNING && !identity_current(a)) {
+        switch (v.step) {
+        case IMEX_STEP_NONE:
+                return;
+        case IMEX_STEP_STOP:
+                imex_process_stop(a->process);
+                return;
+        case IMEX_STEP_RESTART:
                 imex_process_restart(a->process, false);
-        } else if (s == IMEX_PROCESS_RUNNING) {
+                break;
+        case IMEX_STEP_UPDATE:
                 update_peers(a, m);
                 recover(a);
-        } else {
+                break;
+        case IMEX_STEP_START:
                 imex_process_start(a->process);
+                break;
         }
         imex_runner_remember(a);
 }
 
 /* Events of the process */
-
-/* Chooses the most useful explanation: its own log, its ID, or how it ended. */
-static void explain_end(struct imex_runner *a, const char *why) {
-        char *s = a->ended;
-        size_t n = sizeof a->ended;
-
-        if (!*why)
-                *s = '\0';
-        else if (a->fault)
-                snprintf(s, n, "%s", a->fault);
-        else if (contradicted(a))
-                explain_contradiction(a, s, n);
-        else if (strstr(why, a->o.imex_path))
-                snprintf(s, n,
-                         "nvidia-imex %s; the NVIDIA driver on this node needs the nvidia-imex package of "
-                         "its version",
-                         why);
-        else
-                snprintf(s, n, "nvidia-imex %s", why);
-}
 
 static void keep_from_oom(struct imex_runner *a) {
         _cleanup_(freep) char *path = xasprintf("/proc/%d/oom_score_adj", (int)imex_process_pid(a->process));
@@ -501,19 +401,20 @@ static void keep_from_oom(struct imex_runner *a) {
         report_error(a, &e);
 }
 
-static void on_process(void *u, enum imex_process_state s, const char *why) {
+static void on_process(void *u, enum imex_process_state s, enum imex_process_end end, const char *why) {
         struct imex_runner *a = u;
+        struct imex_supervision_facts f = imex_runner_facts(a);
 
         if (s == IMEX_PROCESS_RUNNING) {
                 keep_from_oom(a);
                 imex_probe_speed_up(a->probe);
         } else {
                 imex_probe_stop(a->probe);
-                a->status = "";
+                a->answers.status = IMEX_STATE_NONE;
                 end_recovery(a);
         }
         if (s == IMEX_PROCESS_WAITING)
-                explain_end(a, why);
+                imex_supervision_explain_end(&f, end, why, a->ended, sizeof a->ended);
         else if (s == IMEX_PROCESS_DOWN)
                 *a->ended = '\0';
         loop_turn_start(&a->turn);
@@ -525,94 +426,78 @@ static void imex_runner_on_line(void *u, struct str line) {
         int64_t id;
 
         a->o.output(a->o.u, line);
-        if (imex_log_node_id(line, &id) && id != a->node_id) {
-                a->node_id = id;
+        if (imex_log_node_id(line, &id) && id != a->answers.node_id) {
+                a->answers.node_id = id;
                 loop_turn_start(&a->turn);
         }
-        if (fault && fault != a->fault && !a->reported.ready) {
-                a->fault = fault;
+        if (fault && fault != a->answers.fault && !a->reported.ready) {
+                a->answers.fault = fault;
                 loop_turn_start(&a->turn);
         }
 }
 
+/* After an answer. */
 static void imex_runner_evaluate(struct imex_runner *a) {
-        bool was_ready = a->reported.ready;
+        struct imex_supervision_verdict v;
 
-        if (contradicted(a)) {
+        supervise(a, &v);
+        switch (v.reaction) {
+        case IMEX_REACTION_NONE:
+                break;
+        case IMEX_REACTION_RESTART:
                 imex_probe_stop(a->probe);
                 imex_process_restart(a->process, true);
-        } else if (streq(a->status, IMEX_STATE_READY) && a->node_id < 0 && !a->id_asked) {
+                break;
+        case IMEX_REACTION_ASK_ID:
                 imex_probe_domain(a->probe, 0);
-        } else if (ready(a) && !was_ready) {
+                break;
+        case IMEX_REACTION_SLOW_DOWN:
                 *a->ended = '\0';
                 imex_probe_slow_down(a->probe);
                 imex_probe_domain(a->probe, peers_known(a) ? CONNECT_MS : a->o.ask_idle_ms);
-        } else if (!ready(a) && was_ready) {
+                break;
+        case IMEX_REACTION_SPEED_UP:
                 imex_probe_speed_up(a->probe);
+                break;
         }
         loop_turn_start(&a->turn);
 }
 
-static void imex_runner_on_status(void *u, const char *word, const char *why) {
+static void imex_runner_on_status(void *u, enum imex_status status, const char *why) {
         struct imex_runner *a = u;
 
         if (!imex_runner_running(a))
                 return;
         imex_process_drain(a->process);
-        if (!*word) {
-                snprintf(a->silence, sizeof a->silence, "%s", why);
-                if (++a->unanswered < UNANSWERED_MAX && *a->status) {
-                        imex_probe_speed_up(a->probe);
-                        return;
-                }
-        } else {
-                a->unanswered = 0;
-                *a->silence = '\0';
-                /* Its command service answers, so its signal handlers are installed. */
-                if (!streq(word, IMEX_STATE_INITIALIZING) && !streq(word, IMEX_STATE_UNAVAILABLE))
-                        imex_process_up(a->process);
+        if (!imex_supervision_note_status(&a->answers, status, why)) {
+                imex_probe_speed_up(a->probe);
+                return;
         }
-        a->status = word;
-        if (*word)
-                note_recovery(a, streq(word, IMEX_STATE_WAITING_FOR_RECOVERY));
-        if (streq(word, IMEX_STATE_READY))
-                a->fault = NULL; /* it has recovered */
+        if (imex_supervision_takes_signals(status))
+                imex_process_up(a->process);
+        if (status)
+                note_recovery(a, status == IMEX_STATE_WAITING_FOR_RECOVERY);
         imex_runner_evaluate(a);
 }
 
 static void imex_runner_on_domain(void *u, const struct imex_ctl_domain *d, const char *why) {
         struct imex_runner *a = u;
-        const struct imex_ctl_node *by_ip = d ? imex_ctl_find(d, a->o.own_ip, NULL) : NULL, *own = by_ip;
+        const struct imex_ctl_node *own;
         _cleanup_(buf_done) struct buf name = BUF_INIT(256);
 
         if (!imex_runner_running(a) || !identity_current(a))
                 return;
         imex_process_drain(a->process);
-        a->id_asked = true;
-        /* A matching name proves nothing about the ID, because the name is derived from it. An address
-         * does. */
-        if (by_ip && a->node_id < 0)
-                a->node_id = by_ip->id;
         imex_slot_name(a->running->infix, (unsigned)a->running->own_index, &name);
-        if (d && !own)
-                own = imex_ctl_find(d, NULL, buf_str(&name));
-        if (own) {
-                a->connected = imex_ctl_connected(own);
-                snprintf(a->version, sizeof a->version, "%s", own->version);
+        own = imex_supervision_note_domain(&a->answers, d, a->o.own_ip, buf_str(&name), why);
+        if (own)
                 note_seen(a, own);
-                a->connections_known = true;
-        }
-        snprintf(a->unseen, sizeof a->unseen, "%s",
-                 a->connections_known ? ""
-                 : d                  ? "its answer does not contain this node"
-                                      : why);
         imex_runner_evaluate(a);
 }
 
 /* Life cycle */
 
 void imex_runner_set_members(struct imex_runner *a, const struct imex_members *m) {
-
         if (a->want && imex_members_equal(a->want, m))
                 return;
         struct arena *fresh = arena_new(1024);
@@ -673,9 +558,7 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
         struct imex_runner *a = xnew(struct imex_runner);
         take_options(a, o);
         a->loop = loop;
-        a->status = "";
-        a->node_id = -1;
-        a->reported.status = "";
+        imex_supervision_begin(&a->answers);
         a->reported.index = -2; /* no report equals it, so the first one is always delivered */
         loop_turn_init(&a->turn, loop, imex_runner_on_turn, a);
         loop_timer_init(&a->retry, loop, imex_runner_on_turn, a);

@@ -15,25 +15,15 @@
 #include "base/str.h"
 #include "imex/imex_files.h"
 #include "imex/imex_recovery.h"
+#include "imex/imex_supervision.h"
 #include "imex/imex_version.h"
 
 struct imex_runner;
 
-enum imex_phase {
-        IMEX_IDLE /* no index yet */,
-        IMEX_STARTING,
-        IMEX_READY,
-        IMEX_BACKOFF,
-        IMEX_STOPPING,
-        IMEX_STOPPED
-};
-
-enum { IMEX_REASON_MAX = 400 };
-
 struct imex_report {
         enum imex_phase phase;
         bool ready;         /* IMEX is READY, and its own ID is our index */
-        const char *status; /* the last state that IMEX printed, or STARTING / STOPPED / BACKOFF; static */
+        enum imex_status status; /* the last state that IMEX printed, or STARTING, STOPPED or BACKOFF */
         char reason[IMEX_REASON_MAX];          /* when not ready: cause and remedy for people; "" otherwise */
         int64_t index;                         /* the index with which IMEX runs; -1: none */
         int64_t node_id;                       /* the ID that IMEX determined for itself; -1: unknown */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/stderr.h"
 
 enum { TEXT_MAX = 1024, VERSION_MAX = 40 };
 

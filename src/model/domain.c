@@ -2,6 +2,17 @@
 #include "model/domain.h"
 
 #include "api/names.h"
+#include "api/states.h"
+
+static const char *const domain_statuses[DOMAIN_STATUSES] = { "", "other", "NotReady", "Ready" };
+
+enum domain_status domain_status_decode(const char *name) {
+        return (enum domain_status)states_decode(domain_statuses, DOMAIN_STATUSES, DOMAIN_STATUS_OTHER, name);
+}
+
+const char *domain_status_name(enum domain_status s) {
+        return domain_statuses[s];
+}
 
 static const struct jd_field f_node[] = { JD_STR(struct domain_node, "name", node, .required = true),
                                           JD_STR(struct domain_node, "ipAddress", ip),

@@ -27,7 +27,7 @@ struct compute_domain {
         int64_t num_nodes;
         const struct cd_channel *channel; /* NULL: the object has no spec.channel, which only an old schema
                                              admits */
-        const char *status;               /* NULL: none written yet */
+        const char *status;               /* of an enum domain_status, NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
         const char *rack;                 /* label CD_LABEL_RACK, NULL: none */
         /* annotations CD_ANNOTATION_RACK_UID, _NODES and _EMPTY, NULL: none */

@@ -105,15 +105,21 @@ const struct fabric_domain *fabric_domain_of(const struct compute_domain_fabric 
 }
 
 bool fabric_is_active(const struct fabric_assignment *a) {
-        return !a->state || !*a->state;
+        return fabric_state_decode(a->state) == FABRIC_ACTIVE;
 }
 
 bool fabric_is_reserved(const struct fabric_assignment *a) {
-        return streq(a->state, FABRIC_RESERVED);
+        return fabric_state_decode(a->state) == FABRIC_RESERVED;
 }
 
 bool fabric_is_leaving(const struct fabric_assignment *a) {
-        return streq(a->state, FABRIC_LEAVING) || streq(a->state, FABRIC_ENDING);
+        enum fabric_state state = fabric_state_decode(a->state);
+
+        return state == FABRIC_LEAVING || state == FABRIC_ENDING;
+}
+
+bool fabric_is_ending(const struct fabric_assignment *a) {
+        return fabric_state_decode(a->state) == FABRIC_ENDING;
 }
 
 const struct fabric_assignment *fabric_assignment_of(const struct fabric_domain *d, const char *node) {

@@ -36,7 +36,7 @@ struct fabric_channel {
 struct fabric_assignment {
         const char *node;
         int64_t index, epoch; /* no other assignment in the partition ever has this epoch */
-        const char *state;    /* FABRIC_RESERVED, FABRIC_LEAVING or FABRIC_ENDING; NULL or "": active */
+        const char *state;    /* the name of an enum fabric_state; NULL or "": active */
         /* Only the daemon with this claim may use the assignment, and only in this boot of the node. Both
          * members are absent while the assignment is reserved. */
         const char *claim, *boot_id;
@@ -47,6 +47,7 @@ struct fabric_assignment {
 bool fabric_is_active(const struct fabric_assignment *a);
 bool fabric_is_reserved(const struct fabric_assignment *a);
 bool fabric_is_leaving(const struct fabric_assignment *a); /* the state is Leaving or Ending */
+bool fabric_is_ending(const struct fabric_assignment *a);
 
 struct fabric_domain {
         struct fabric_owner owner;

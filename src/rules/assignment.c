@@ -124,7 +124,7 @@ static const char *assignment_running(const struct assignment_input *in, const s
 /* The same for an assignment that the object does not list. It does not count while the node is doubtful.
  * Otherwise, an ended assignment would be entered again as soon as the object has another version, for which
  * the API server has not confirmed the end yet. */
-static const char *running_news(const struct assignment_input *in, const struct assignment_node *n) {
+static const char *running_domain(const struct assignment_input *in, const struct assignment_node *n) {
         return n->doubtful ? NULL : assignment_running(in, n);
 }
 
@@ -216,19 +216,20 @@ static bool assignment_is_released(const struct work *w, const struct assignment
 /* The node runs another IMEX domain. Its report counts more than the object: a restored object may list the
  * node as active in an earlier IMEX domain. */
 static bool runs_another(const struct work *w, const struct assignment_node *n) {
-        const char *uid = running_news(w->in, n);
+        const char *uid = running_domain(w->in, n);
         return uid && !streq(uid, w->uid);
 }
 
 /* An assignment that is Leaving stays Leaving until claims return, because the daemon may be stopping
  * IMEX. */
-static const char *assignment_state_of(const struct work *w, const struct assignment_node *n,
-                                       bool was_leaving) {
+static enum fabric_state assignment_state_of(const struct work *w, const struct assignment_node *n,
+                                             bool was_leaving) {
         if (assignment_is_ending(w))
                 return FABRIC_ENDING;
         if (assignment_is_wanted(w, n))
-                return NULL;
-        return was_leaving || assignment_is_released(w, n) || runs_another(w, n) ? FABRIC_LEAVING : NULL;
+                return FABRIC_ACTIVE;
+        return was_leaving || assignment_is_released(w, n) || runs_another(w, n) ? FABRIC_LEAVING
+                                                                                 : FABRIC_ACTIVE;
 }
 
 static bool has_room(const struct work *w, int64_t index) {
@@ -237,7 +238,7 @@ static bool has_room(const struct work *w, int64_t index) {
 
 /* The node runs a later epoch in the same IMEX domain, so this epoch has ended. */
 static bool is_overtaken(const struct work *w, const struct assignment_node *n, int64_t epoch) {
-        return streq(running_news(w->in, n), w->uid) && n->report.epoch > epoch;
+        return streq(running_domain(w->in, n), w->uid) && n->report.epoch > epoch;
 }
 
 static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
@@ -250,7 +251,7 @@ static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
                 if (assignment_is_released(w, n) || !has_room(w, a->index))
                         return;
                 e.was_reserved = true;
-                e.a.state = FABRIC_RESERVED;
+                e.a.state = fabric_state_name(FABRIC_RESERVED);
                 e.a.claim = e.a.boot_id = e.a.ip = NULL;
         } else {
                 e.reported = !n->doubtful && runs(w->in, n, w->uid, a->epoch);
@@ -258,8 +259,9 @@ static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
                         w->out->repaired = true;
                         e.a.index = n->report.index;
                 }
-                e.a.state = has_room(w, e.a.index) ? assignment_state_of(w, n, fabric_is_leaving(a))
-                                                   : FABRIC_LEAVING;
+                e.a.state = fabric_state_name(has_room(w, e.a.index)
+                                                      ? assignment_state_of(w, n, fabric_is_leaving(a))
+                                                      : FABRIC_LEAVING);
         }
         w->entries[w->n++] = e;
 }
@@ -268,7 +270,7 @@ static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
  * the node runs is added to the object. It is Leaving if its index is beyond the slots. */
 static void adopt(struct work *w, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
-        if (!streq(running_news(w->in, n), w->uid) || assignment_find_entry(w, n->name))
+        if (!streq(running_domain(w->in, n), w->uid) || assignment_find_entry(w, n->name))
                 return;
         w->out->repaired = true;
         w->entries[w->n++] = (struct entry){
@@ -277,7 +279,8 @@ static void adopt(struct work *w, const struct assignment_node *n) {
                        .epoch = r->epoch,
                        .claim = r->claim,
                        .boot_id = r->boot_id,
-                       .state = has_room(w, r->index) ? assignment_state_of(w, n, false) : FABRIC_LEAVING },
+                       .state = fabric_state_name(has_room(w, r->index) ? assignment_state_of(w, n, false)
+                                                                        : FABRIC_LEAVING) },
                 .reported = true,
         };
 }
@@ -297,7 +300,7 @@ static void resolve_conflicts(struct work *w) {
                 for (size_t j = 0; j < w->n && !fabric_is_leaving(&w->entries[i].a); j++)
                         if (i != j && w->entries[i].a.index == w->entries[j].a.index &&
                             yields(&w->entries[i], &w->entries[j], i < j))
-                                w->entries[i].a.state = FABRIC_LEAVING;
+                                w->entries[i].a.state = fabric_state_name(FABRIC_LEAVING);
         /* A reservation that gives up its index ends at once. */
         for (size_t i = 0; i < w->n; i++)
                 if (!w->entries[i].was_reserved || fabric_is_reserved(&w->entries[i].a))
@@ -529,7 +532,7 @@ static size_t find_new(const struct assignment_input *in, const char **ret) {
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct assignment_node *node = &in->nodes[i];
-                const char *uids[] = { running_news(in, node), node->wanted };
+                const char *uids[] = { running_domain(in, node), node->wanted };
                 for (size_t j = 0; j < ARRAY_LEN(uids); j++)
                         if (uids[j] && !assignment_is_listed(in, uids[j]) && !has_string(ret, n, uids[j]) &&
                             (j == 0 || find_domain(in, uids[j])))

@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "base/log.h"
+#include "base/stderr.h"
 #include "model/daemon_report.h"
 #include "rules/rules.h"
 
@@ -216,13 +217,13 @@ struct wanting {
         bool any; /* the node has a claim, of any ComputeDomain */
 };
 
-static void count_grant(void *v, const struct allocation *x) {
+static void count_allocation(void *v, const struct allocation *x) {
         struct wanting *g = v;
         (void)x;
         g->n++;
 }
 
-static void add_grant(void *v, const struct allocation *x) {
+static void add_allocation(void *v, const struct allocation *x) {
         struct wanting *g = v;
         const struct assignment_source *s = g->w->s;
         const struct compute_domain *cd = s->domain(s->u, x->domain_uid);
@@ -232,12 +233,12 @@ static void add_grant(void *v, const struct allocation *x) {
                 g->list[g->n++] = *x;
 }
 
-static void find_grants(struct wanting *g, const char *node) {
+static void find_allocations(struct wanting *g, const char *node) {
         const struct assignment_source *s = g->w->s;
-        s->grants(s->u, node, count_grant, g);
+        s->allocations(s->u, node, count_allocation, g);
         g->list = arena_alloc(g->w->a, (g->n + 1) * sizeof *g->list);
         g->n = 0;
-        s->grants(s->u, node, add_grant, g);
+        s->allocations(s->u, node, add_allocation, g);
 }
 
 /* The owner of the IMEX domain that lists the node. One that the node need not leave comes before one that it
@@ -293,7 +294,7 @@ static void collect_wanted(struct work *w, struct assignment_node *n, const stru
                 return;
         }
         struct wanting g = { .w = w, .current = listed ? listed : n->report.domain };
-        find_grants(&g, n->name);
+        find_allocations(&g, n->name);
         n->wanted = rules_label(g.current, g.list, g.n);
         /* An assignment in the IMEX domain of a ComputeDomain, from before the isolation was changed, ends
          * first. */

@@ -23,7 +23,7 @@ enum assignment_question {
 
 typedef void(assignment_daemon_fn)(void *v, const struct daemon_pod *p);
 typedef void(assignment_plugin_fn)(void *v, const struct plugin_pod *p);
-typedef void(assignment_grant_fn)(void *v, const struct allocation *x);
+typedef void(assignment_allocation_fn)(void *v, const struct allocation *x);
 
 /* All results of the functions are borrowed, and valid until the source changes. */
 struct assignment_source {
@@ -53,7 +53,7 @@ struct assignment_source {
         void (*daemons)(void *u, const char *node, assignment_daemon_fn *fn, void *v);
         void (*plugins)(void *u, const char *node, assignment_plugin_fn *fn, void *v);
         /* Calls `fn` for each claim with a channel that is allocated on the node. */
-        void (*grants)(void *u, const char *node, assignment_grant_fn *fn, void *v);
+        void (*allocations)(void *u, const char *node, assignment_allocation_fn *fn, void *v);
         const struct compute_domain *(*domain)(void *u, const char *uid);
         /* Returns whether daemons serve the ComputeDomain and the node may join it. `current`: UID of the
          * owner of the IMEX domain that the node is in now; NULL: none. */

@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 
+#include "api/kinds.h"
 #include "api/reasons.h"
+#include "base/stderr.h"
 
 enum { NAMED_AT_MOST = 5 };
 
@@ -24,7 +26,8 @@ static void channel_condition_add(struct buf *b, const struct own_channel *x) {
 void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         size_t lacking = 0, named = 0;
-        *ret = (struct cd_condition){ .type = CONDITION_CHANNEL_ASSIGNED, .status = "Unknown" };
+        *ret = (struct cd_condition){ .type = CONDITION_CHANNEL_ASSIGNED,
+                                      .status = condition_status_name(STATUS_UNKNOWN) };
         for (size_t i = 0; i < n; i++)
                 lacking += list[i].id < 0;
         if (!n) {
@@ -41,7 +44,7 @@ void channel_condition(const struct own_channel *list, size_t n, struct arena *a
                         }
         if (named < n)
                 buf_addf(&b, "; and %zu more", n - named);
-        ret->status = lacking ? "False" : "True";
+        ret->status = condition_status_name(lacking ? STATUS_FALSE : STATUS_TRUE);
         ret->reason = lacking ? REASON_WAITING : REASON_ASSIGNED;
         ret->message = arena_strdup(a, buf_str(&b));
 }

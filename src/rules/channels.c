@@ -150,8 +150,9 @@ static void add_condition(struct work *w, const char *type, const char *reason, 
         const struct condition *was =
                 w->f->old ? condition_find(w->f->old->conditions, w->f->old->n_conditions, type) : NULL;
         g->conditions[g->n_conditions++] =
-                (struct condition){ type, "True", reason, message,
-                                    was && streq(was->status, "True") ? was->since : w->f->now };
+                (struct condition){ type, condition_status_name(STATUS_TRUE), reason, message,
+                                    was && condition_status_decode(was->status) == STATUS_TRUE ? was->since
+                                                                                               : w->f->now };
 }
 
 /* ---- a table that may have been lost ---- */
@@ -548,12 +549,10 @@ static bool is_over(struct work *w) {
         if (recorded && jd_time(recorded, &since) && since > 0 && since <= now) {
                 g->empty_since = recorded;
         } else {
-                struct buf b = BUF_INIT(64);
-                struct jw t = JW(&b);
-                jw_time(&t, NULL, now);
+                char text[32];
+                str_time(now, text);
                 since = now;
-                g->empty_since = arena_strndup(w->a, buf_str(&b) + 1, b.n - 2); /* without its quotes */
-                buf_done(&b);
+                g->empty_since = arena_strdup(w->a, text);
         }
         channels_recheck(w, since + CHANNELS_EMPTY_S - now);
         if (now - since >= CHANNELS_EMPTY_S && w->f->stale)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/host_health.h"
 
+#include "api/kinds.h"
 #include "api/names.h"
 #include "api/reasons.h"
 
 enum { NAMED_AT_MOST = 5, REASON_AT_MOST = 200 };
 
 static bool is_bad(const struct host *h) {
-        return streq(h->state, HOST_DOWN) || streq(h->state, HOST_DEGRADED);
+        return h->state == HOST_DOWN || h->state == HOST_DEGRADED;
 }
 
 /* "node-1 is DOWN: why; node-2 is DEGRADED: why; and 3 more" */
@@ -17,8 +18,9 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
         for (size_t i = 0; i < n; i++) {
                 if (!is_bad(&hosts[i]) || bad++ >= NAMED_AT_MOST)
                         continue;
-                buf_addf(&b, "%s%s is %s: %.*s", b.n ? "; " : "", hosts[i].name, hosts[i].state,
-                         REASON_AT_MOST, str_or(hosts[i].reason, "no reason given"));
+                buf_addf(&b, "%s%s is %s: %.*s", b.n ? "; " : "", hosts[i].name,
+                         host_state_name(hosts[i].state), REASON_AT_MOST,
+                         str_or(hosts[i].reason, "no reason given"));
         }
         if (bad > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", bad - NAMED_AT_MOST);
@@ -43,20 +45,20 @@ void host_health(const struct host *hosts, size_t n, bool of_daemons, struct are
         const struct words *w = &words[of_daemons];
         size_t down = 0, degraded = 0, up = 0;
         for (size_t i = 0; i < n; i++) {
-                down += streq(hosts[i].state, HOST_DOWN);
-                degraded += streq(hosts[i].state, HOST_DEGRADED);
-                up += streq(hosts[i].state, HOST_UP);
+                down += hosts[i].state == HOST_DOWN;
+                degraded += hosts[i].state == HOST_DEGRADED;
+                up += hosts[i].state == HOST_UP;
         }
-        *ret = (struct cd_condition){ .type = w->type, .status = "Unknown" };
+        *ret = (struct cd_condition){ .type = w->type, .status = condition_status_name(STATUS_UNKNOWN) };
         if (!n) {
                 ret->reason = REASON_NO_NODES;
                 ret->message = "No pod uses this ComputeDomain yet";
         } else if (down || degraded) {
-                ret->status = "False";
+                ret->status = condition_status_name(STATUS_FALSE);
                 ret->reason = down ? w->down : w->degraded;
                 ret->message = name_bad(hosts, n, a);
         } else if (up == n) {
-                ret->status = "True";
+                ret->status = condition_status_name(STATUS_TRUE);
                 ret->reason = w->up;
                 ret->message = w->all_up;
         } else {

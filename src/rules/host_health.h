@@ -16,7 +16,9 @@
  * plugin reports the state of the host's IMEX, and a daemon reports the state of the IMEX that it runs. */
 struct host {
         const char *name;
-        const char *state, *reason; /* state NULL: not reported, or the report does not count */
+        bool reported; /* false: also if the report does not count */
+        enum host_state state;
+        const char *reason;
 };
 
 /* Fills type, status, reason and message of the condition CONDITION_HOST_IMEX_HEALTHY, or of

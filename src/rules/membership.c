@@ -5,24 +5,25 @@
 #include <string.h>
 
 #include "api/states.h"
+#include "base/stderr.h"
 #include "rules/message.h"
 
 static void set_why(struct member *m, enum member_why why, const char *message) {
         m->why = why;
         m->message = message;
-        m->entry.status = why == MEMBER_READY ? "Ready" : "NotReady";
+        m->entry.status = domain_status_name(why == MEMBER_READY ? DOMAIN_READY : DOMAIN_NOT_READY);
 }
 
 static const char *with_reason(struct arena *a, const char *what, const char *reason) {
         return reason && *reason ? message_of(a, "%s: %.300s", what, reason) : what;
 }
 
-/* Why a container does not run, or NULL. ContainerCreating and PodInitializing mean that it starts. */
+/* Why a container does not run, or NULL. */
 static const char *container_down(const struct pod *p, struct arena *a) {
         for (size_t i = 0; i < p->n_containers; i++) {
                 const struct pod_container *c = &p->containers[i];
                 const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
-                if (!w || streq(w->reason, "ContainerCreating") || streq(w->reason, "PodInitializing"))
+                if (!w || pod_container_starts(w))
                         continue;
                 /* Its message contains the present back-off, which changes. */
                 if (streq(w->reason, "CrashLoopBackOff"))
@@ -43,7 +44,8 @@ static void judge_joined(struct member *m, const struct member_facts *f, struct 
         const struct pod *p = f->pod;
         const struct condition *ready = condition_find(p->conditions, p->n_conditions, "Ready");
         const char *down = container_down(p, a);
-        if (ready && streq(ready->status, "False") && streq(ready->reason, "NodeNotReady"))
+        if (ready && condition_status_decode(ready->status) == STATUS_FALSE &&
+            streq(ready->reason, "NodeNotReady"))
                 set_why(m, MEMBER_LOST, message_of(a, "daemon Pod %s is not reachable", p->o.meta.name));
         else if (down)
                 set_why(m, MEMBER_FAILING, down);
@@ -55,7 +57,8 @@ static void judge_joined(struct member *m, const struct member_facts *f, struct 
                                 p->o.meta.name, p->clique_id, *f->clique ? f->clique : "none"));
         else if (!streq(p->ready, "true"))
                 set_why(m,
-                        streq(p->state, IMEX_STATE_BACKOFF) || p->awaited ? MEMBER_FAILING : MEMBER_STARTING,
+                        imex_status_decode(p->state) == IMEX_STATE_BACKOFF || p->awaited ? MEMBER_FAILING
+                                                                                         : MEMBER_STARTING,
                         with_reason(a, message_of(a, "IMEX daemon is %.40s", str_or(p->state, "not ready")),
                                     p->reason));
         else if (!*m->entry.ip)
@@ -189,7 +192,7 @@ static const char *explain_go(const struct go_facts *f, struct arena *a) {
 
 static void add_go_nodes(const struct domain_node *nodes, size_t n, struct membership *ret) {
         for (size_t i = 0; i < n; i++) {
-                bool ready = streq(nodes[i].status, "Ready");
+                bool ready = domain_status_decode(nodes[i].status) == DOMAIN_READY;
                 struct member *m = &ret->members[ret->n_members++];
                 *m = (struct member){
                         .entry = nodes[i], .listed = true, .wanted = true, .peers_connected = -1

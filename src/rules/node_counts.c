@@ -2,6 +2,7 @@
 #include "rules/node_counts.h"
 
 #include "api/states.h"
+#include "base/stderr.h"
 
 const char *const node_counts_names[NODE_COUNTS_STATES] = {
         [NODE_COUNTS_READY] = NODE_STATE_READY,     [NODE_COUNTS_STARTING] = NODE_STATE_STARTING,
@@ -17,16 +18,17 @@ struct node_counts node_counts_daemons(const struct membership *all, size_t peer
                 [MEMBER_LEAVING] = NODE_COUNTS_LEAVING,
         };
         struct node_counts c = { .peers_missing = peers_missing };
-        for (size_t i = 0; i < all->n_members; i++)
+        for (size_t i = 0; i < all->n_members; i++) {
                 c.nodes[states[all->members[i].why]]++;
+        }
         return c;
 }
 
 struct node_counts node_counts_hosts(const struct host *hosts, size_t n) {
         struct node_counts c = { 0 };
         for (size_t i = 0; i < n; i++)
-                c.nodes[!hosts[i].state                  ? NODE_COUNTS_LOST
-                        : streq(hosts[i].state, HOST_UP) ? NODE_COUNTS_READY
-                                                         : NODE_COUNTS_FAILING]++;
+                c.nodes[!hosts[i].reported          ? NODE_COUNTS_LOST
+                        : hosts[i].state == HOST_UP ? NODE_COUNTS_READY
+                                                    : NODE_COUNTS_FAILING]++;
         return c;
 }

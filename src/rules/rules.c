@@ -6,6 +6,7 @@
 #include <uthash.h>
 
 #include "api/names.h"
+#include "base/stderr.h"
 
 const char *rules_label(const char *current, const struct allocation *claims, size_t n) {
         const struct allocation *oldest = NULL;
@@ -238,8 +239,7 @@ const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a) 
 bool rules_is_down(const struct pod *p) {
         for (size_t i = 0; i < p->n_containers; i++) {
                 const struct pod_container_why *w = p->containers[i].waiting;
-                if (p->containers[i].terminated ||
-                    (w && !streq(w->reason, "ContainerCreating") && !streq(w->reason, "PodInitializing")))
+                if (p->containers[i].terminated || (w && !pod_container_starts(w)))
                         return true;
         }
         return false;

@@ -6,9 +6,18 @@
 
 #include "api/names.h"
 #include "api/reasons.h"
+#include "base/stderr.h"
 #include "rules/message.h"
 
 enum { NAMED_AT_MOST = 5 };
+
+static bool verdict_is_true(const struct cd_condition *c) {
+        return condition_status_decode(c->status) == STATUS_TRUE;
+}
+
+static bool verdict_node_ready(const struct domain_node *n) {
+        return domain_status_decode(n->status) == DOMAIN_READY;
+}
 
 /* The nodes that the object lists, sorted by name, because ComputeDomains may have thousands of nodes. */
 struct listed {
@@ -109,7 +118,7 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                     { MEMBER_LOST, REASON_NODE_LOST },
                     { MEMBER_FAILING, REASON_NODE_FAILING } };
         struct cd_condition *c = &v->conditions[0];
-        *c = (struct cd_condition){ .type = CONDITION_READY, .status = "False" };
+        *c = (struct cd_condition){ .type = CONDITION_READY, .status = condition_status_name(STATUS_FALSE) };
         if (problem->reason) {
                 c->reason = problem->reason;
                 c->message = problem->message;
@@ -137,11 +146,11 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                 c->message = message_of(a, "%zu nodes have joined, but spec.numNodes is %lld", v->n_joined,
                                         (long long)cd->num_nodes);
         } else if (!v->n_joined) {
-                c->status = "True";
+                c->status = condition_status_name(STATUS_TRUE);
                 c->reason = REASON_NO_NODES;
                 c->message = "No pod uses this ComputeDomain yet";
         } else {
-                c->status = "True";
+                c->status = condition_status_name(STATUS_TRUE);
                 c->reason = REASON_ALL_NODES_READY;
                 c->message = v->n_joined == 1 ? "The only node is ready"
                                               : message_of(a, "All %zu nodes are ready", v->n_joined);
@@ -196,18 +205,19 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
                 else
                         verdict_add_name(&missing, m->entry.node, "not known");
         }
-        *c = (struct cd_condition){ .type = CONDITION_PEERS_CONNECTED, .status = "Unknown" };
+        *c = (struct cd_condition){ .type = CONDITION_PEERS_CONNECTED,
+                                    .status = condition_status_name(STATUS_UNKNOWN) };
         v->peers_missing = missing.n;
         const char *missing_text = end_names(&missing, a);
         if (!n) {
                 c->reason = REASON_NO_FABRIC_NODES;
                 c->message = "No node with an NVLink partition has joined";
         } else if (missing.n) {
-                c->status = "False";
+                c->status = condition_status_name(STATUS_FALSE);
                 c->reason = REASON_PEERS_MISSING;
                 c->message = missing_text;
         } else {
-                c->status = "True";
+                c->status = condition_status_name(STATUS_TRUE);
                 c->reason = REASON_ALL_CONNECTED;
                 c->message = "All IMEX peers are connected";
         }
@@ -244,7 +254,7 @@ static bool verdict_same_conditions(const struct compute_domain *cd, const struc
 /* Derives the rest of the verdict from the conditions and the object. */
 static void conclude(const struct verdict_input *in, const struct listed *l, struct verdict *v) {
         const struct compute_domain *cd = in->cd;
-        v->status = streq(v->conditions[0].status, "True") ? "Ready" : "NotReady";
+        v->status = domain_status_name(verdict_is_true(&v->conditions[0]) ? DOMAIN_READY : DOMAIN_NOT_READY);
         for (size_t i = 0; i < v->n_conditions; i++) {
                 struct cd_condition *c = &v->conditions[i];
                 const struct cd_condition *was = condition_at(cd, c->type);
@@ -312,7 +322,8 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
         const struct verdict_problem *problem = &in->problem;
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
-                CONDITION_READY, problem->reason ? "False" : "True", .reason = REASON_ADMITTED,
+                CONDITION_READY, condition_status_name(problem->reason ? STATUS_FALSE : STATUS_TRUE),
+                .reason = REASON_ADMITTED,
                 .message = hosts->of_daemons
                                    ? "Admitted, and the claim template for its pods exists. This does not "
                                      "include the state of IMEX, which the daemons run for all ComputeDomains"
@@ -335,7 +346,7 @@ void verdict_make_other(const struct verdict_input *in, const struct imex_mode *
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] = (struct cd_condition){
                 CONDITION_READY,
-                "False",
+                condition_status_name(STATUS_FALSE),
                 REASON_OTHER_MODE,
                 message_of(a,
                            "Formed in IMEX mode %s, but the driver runs in %s now (%s) and can only delete "
@@ -349,7 +360,8 @@ void verdict_make_wrong(const struct verdict_input *in, const char *why, struct 
                         struct verdict *ret) {
         *ret = (struct verdict){ .n_conditions = 1, .warns = true };
         ret->conditions[0] =
-                (struct cd_condition){ CONDITION_READY, "False", REASON_DECISION_WRONG,
+                (struct cd_condition){ CONDITION_READY, condition_status_name(STATUS_FALSE),
+                                       REASON_DECISION_WRONG,
                                        message_of(a,
                                                   "The controller does not write the status that it "
                                                   "computed, because it is inconsistent: %s",
@@ -381,7 +393,7 @@ static void add_node_event(struct status_event *w, struct arena *a, const char *
                 buf_addf(&w->names, "%s%s%s", w->n > 1 ? ", " : "", node, short_detail);
 }
 
-static void add_news(struct status_event *w, struct arena *a, struct verdict_event *list, size_t *n) {
+static void add_status_event(struct status_event *w, struct arena *a, struct verdict_event *list, size_t *n) {
         if (w->n > NAMED_IN_NEWS)
                 buf_addf(&w->names, " and %zu more", w->n - NAMED_IN_NEWS);
         if (w->n)
@@ -411,7 +423,7 @@ static void node_warning(const struct domain_node *was, const struct domain_node
                                 "Node %s has moved from partition %s, index %lld to partition %s, index %lld",
                                 now->node, str_or(was->clique_id, "none"), (long long)was->index,
                                 str_or(now->clique_id, "none"), (long long)now->index));
-        if (streq(now->status, "Ready") || !streq(was->status, "Ready"))
+        if (verdict_node_ready(now) || !verdict_node_ready(was))
                 return;
         if (m->why == MEMBER_LOST)
                 verdict_add(list, n, true, REASON_NODE_LOST,
@@ -434,23 +446,25 @@ static size_t node_events(const struct compute_domain *cd, const struct membersh
         bool full = v->n_joined > v->n_nodes || cd->n_nodes >= VERDICT_NODES;
         for (size_t i = 0; i < v->n_nodes; i++) {
                 const struct domain_node *now = &v->nodes[i], *was = node_at(&were, now->node);
-                while (!streq(m->entry.node, now->node)) /* both are sorted by name */
+                while (!streq(m->entry.node,
+                              now->node)) { /* both are sorted by name, and each has a member */
                         m++;
+                }
                 if (was)
                         node_warning(was, now, m, a, list, &n);
                 else if (full)
                         continue;
                 else
                         joined(&in, a, now);
-                if (streq(now->status, "Ready") && !(was && streq(was->status, "Ready")))
+                if (verdict_node_ready(now) && !(was && verdict_node_ready(was)))
                         add_node_event(&ready, a, now->node, "", "");
         }
         for (size_t i = 0; i < cd->n_nodes && !full; i++)
                 if (!node_at(&are, cd->nodes[i].node))
                         add_node_event(&left, a, cd->nodes[i].node, "", "");
-        add_news(&in, a, list, &n);
-        add_news(&ready, a, list, &n);
-        add_news(&left, a, list, &n);
+        add_status_event(&in, a, list, &n);
+        add_status_event(&ready, a, list, &n);
+        add_status_event(&left, a, list, &n);
         return n;
 }
 
@@ -460,7 +474,7 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
                        size_t *n) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
-                bool bad = streq(now->status, "False"), good = streq(now->status, "True");
+                bool bad = condition_status_decode(now->status) == STATUS_FALSE, good = verdict_is_true(now);
                 bool changed = !was || !streq(was->status, now->status),
                      used = was && !streq(was->reason, REASON_NO_NODES);
                 bool of_imex = streq(now->type, CONDITION_HOST_IMEX_HEALTHY) ||
@@ -487,9 +501,11 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
             (!was || !streq(was->reason, now->reason) || !streq(was->message, now->message)))
                 verdict_add(list, &n, true, now->reason, now->message);
         /* An unused ComputeDomain is Ready, which needs no Event. */
-        if (streq(v->status, "Ready") && !streq(cd->status, "Ready") && v->n_nodes)
+        bool was_ready = domain_status_decode(cd->status) == DOMAIN_READY,
+             is_ready = domain_status_decode(v->status) == DOMAIN_READY;
+        if (is_ready && !was_ready && v->n_nodes)
                 verdict_add(list, &n, false, CONDITION_READY, now->message);
-        else if (streq(v->status, "NotReady") && streq(cd->status, "Ready") && cd->n_nodes && !v->warns)
+        else if (!is_ready && was_ready && cd->n_nodes && !v->warns)
                 verdict_add(list, &n, false, REASON_NOT_READY, now->message);
         host_event(cd, v, list, &n);
         *ret = list;
@@ -498,11 +514,11 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
 
 const char *verdict_check(const struct verdict *v, struct arena *a) {
         const struct listed l = sort_listed(v->nodes, v->n_nodes, a);
-        bool ready = v->n_conditions && streq(v->conditions[0].status, "True");
+        bool ready = v->n_conditions && verdict_is_true(&v->conditions[0]);
 
-        if (ready != streq(v->status, "Ready"))
+        if (ready != (domain_status_decode(v->status) == DOMAIN_READY))
                 return arena_printf(a, "status %s with condition Ready %s", v->status,
-                                    ready ? "True" : "False");
+                                    condition_status_name(ready ? STATUS_TRUE : STATUS_FALSE));
         if (v->n_nodes > VERDICT_NODES)
                 return arena_printf(a, "%zu nodes are listed", v->n_nodes);
         for (size_t i = 1; i < l.n; i++)

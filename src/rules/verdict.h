@@ -26,7 +26,7 @@ enum {
 };
 
 struct verdict {
-        const char *status;        /* "Ready" or "NotReady" */
+        const char *status;        /* the name of an enum domain_status */
         struct domain_node *nodes; /* sorted by name. If there are too many nodes, those that the object
                                       already lists take precedence */
         size_t n_nodes;

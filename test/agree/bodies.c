@@ -272,7 +272,7 @@ static void conditions(struct buf *out) {
 
 /* An assignment is active, has one of the states, or an invalid one. */
 static void assignment(struct buf *out) {
-        static const char *const states[] = { FABRIC_RESERVED, FABRIC_LEAVING, FABRIC_ENDING };
+        static const char *const states[] = { "Reserved", "Leaving", "Ending" };
         buf_addf(out, "{'node':'n%d','index':%d,'epoch':%d,", number(3), number(20) == 0 ? -1 : number(4),
                  number(9));
         if (draw_chance(50))

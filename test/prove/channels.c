@@ -558,7 +558,7 @@ static void begin(void *u, void *state) {
 static void rename_state(void *u, void *state) {
 }
 
-static void tell(void *u, const void *before, unsigned step, const void *after, FILE *out) {
+static void print(void *u, const void *before, unsigned step, const void *after, FILE *out) {
         static const char *const words[N_STEPS] = {
                 [STEP_CLAIM] = "a claim is created or deleted",
                 [STEP_END_OWNER] = "the ComputeDomain is deleted",
@@ -600,6 +600,6 @@ void channels_describe(struct channels_row *row, struct search_world *ret) {
                                       .check = check,
                                       .is_progress = is_progress,
                                       .is_served = is_served,
-                                      .tell = tell,
+                                      .print = print,
                                       .u = row };
 }

@@ -38,15 +38,15 @@ struct source {
 /* ---- the object ---- */
 
 static const char *const states[] = { [PLACE_ACTIVE] = NULL,
-                                      [PLACE_RESERVED] = FABRIC_RESERVED,
-                                      [PLACE_LEAVING] = FABRIC_LEAVING,
-                                      [PLACE_ENDING] = FABRIC_ENDING };
+                                      [PLACE_RESERVED] = "Reserved",
+                                      [PLACE_LEAVING] = "Leaving",
+                                      [PLACE_ENDING] = "Ending" };
 
 static enum place_state state_of(const struct fabric_assignment *x) {
-        return fabric_is_active(x)              ? PLACE_ACTIVE
-               : fabric_is_reserved(x)          ? PLACE_RESERVED
-               : streq(x->state, FABRIC_ENDING) ? PLACE_ENDING
-                                                : PLACE_LEAVING;
+        return fabric_is_active(x)     ? PLACE_ACTIVE
+               : fabric_is_reserved(x) ? PLACE_RESERVED
+               : fabric_is_ending(x)   ? PLACE_ENDING
+                                       : PLACE_LEAVING;
 }
 
 static int by_index(const void *x, const void *y) {
@@ -208,7 +208,7 @@ static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, voi
         fn(v, p);
 }
 
-static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void *v) {
+static void each_allocation(void *u, const char *node, assignment_allocation_fn *fn, void *v) {
         const struct source *s = u;
         const char *uid = uid_of(UID_DOMAIN, 0, s->look->nodes[node_number(node)].domain);
         if (uid)
@@ -281,7 +281,7 @@ static void decide(struct run *r, const struct look *look, struct control *ret) 
                 .fabric = get_fabric,
                 .daemons = each_daemon,
                 .plugins = each_plugin,
-                .grants = each_grant,
+                .allocations = each_allocation,
                 .domain = get_domain,
                 .takes = takes,
                 .idle = is_idle,
@@ -385,7 +385,7 @@ static void look_at(const struct run *r, const struct world *w, unsigned control
         for (unsigned n = 0; n < r->row->nodes; n++) {
                 const struct host *h = &w->hosts[order[n]];
                 ret->nodes[n].heard = c->heard[order[n]];
-                ret->nodes[n].boot = h->boot_told;
+                ret->nodes[n].boot = h->boot_reported;
                 ret->nodes[n].domain = h->unseen ? 0 : h->domain;
         }
 }

@@ -180,9 +180,16 @@ static void print_numbers(const struct search_result *x) {
         fflush(stdout);
 }
 
+static void print_count(unsigned n, const char *what, const char *end) {
+        printf("%u %s%s%s ", n, what, n == 1 ? "" : "s", end);
+}
+
 static void print_result(const struct row *row, const struct search_result *x) {
-        printf("%s: %s: %u nodes, %u domains, %u controllers, %u changes: ", row->name, words[x->end],
-               row->nodes, row->domains, row->controllers, row->changes);
+        printf("%s: %s: ", row->name, words[x->end]);
+        print_count(row->nodes, "node", ",");
+        print_count(row->domains, "domain", ",");
+        print_count(row->controllers, "controller", ",");
+        print_count(row->changes, "change", ":");
         print_numbers(x);
 }
 

@@ -74,7 +74,7 @@ static void add_host(struct offsets *o, unsigned n, size_t at) {
         for (size_t i = 0; i < ARRAY_LEN(pods); i++)
                 add(&o->pods[n], at + pods[i]);
         add(&o->boots[n], at + offsetof(struct host, boot));
-        add(&o->boots[n], at + offsetof(struct host, boot_told));
+        add(&o->boots[n], at + offsetof(struct host, boot_reported));
         add_report(o, n, at + offsetof(struct host, report));
         add_memory(o, n, at + offsetof(struct host, memory));
 }

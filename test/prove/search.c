@@ -186,11 +186,11 @@ static bool is_step(struct search *s, unsigned step, const struct search_hash *t
         return memcmp(&h, to, sizeof h) == 0;
 }
 
-static void tell_step(struct search *s, unsigned number, const struct search_hash *to) {
+static void print_step(struct search *s, unsigned number, const struct search_hash *to) {
         for (size_t i = 0; i < s->w->n_steps; i++)
                 if (is_step(s, s->w->steps[i], to)) {
                         fprintf(s->out, "%4u. ", number);
-                        s->w->tell(s->w->u, s->a, s->w->steps[i], s->b, s->out);
+                        s->w->print(s->w->u, s->a, s->w->steps[i], s->b, s->out);
                         memcpy(s->a, s->b, s->w->size);
                         return;
                 }
@@ -199,7 +199,7 @@ static void tell_step(struct search *s, unsigned number, const struct search_has
 
 /* Prints the steps from the beginning to the state, and the step that breaks a promise, if there is one.
  * Nothing is renamed, so all names stay the same. */
-static void tell_history(struct search *s, uint32_t id, bool is_broken) {
+static void print_history(struct search *s, uint32_t id, bool is_broken) {
         size_t n = 0;
         for (uint32_t i = id; i; i = u32_at(&s->parents, i))
                 n++;
@@ -209,9 +209,9 @@ static void tell_history(struct search *s, uint32_t id, bool is_broken) {
                 ids[--k] = i;
         s->w->begin(s->w->u, s->a);
         for (k = 0; k < n; k++)
-                tell_step(s, (unsigned)k + 1, at(&s->hashes, ids[k]));
+                print_step(s, (unsigned)k + 1, at(&s->hashes, ids[k]));
         if (is_broken)
-                tell_step(s, (unsigned)n + 1, NULL);
+                print_step(s, (unsigned)n + 1, NULL);
         free(ids);
 }
 
@@ -221,7 +221,7 @@ static void fail(struct search *s, const char *broken, uint32_t id) {
         s->ret->end = SEARCH_BROKEN;
         s->ret->broken = text;
         fprintf(s->out, "%s: %s. The shortest history:\n", s->w->name, text);
-        tell_history(s, id, true);
+        print_history(s, id, true);
 }
 
 /* ---- the search ---- */
@@ -332,7 +332,7 @@ static void check_progress(struct search *s) {
                 "%s: after this history a claim waits forever, although nothing fails any more (as after "
                 "%zu of %zu states):\n",
                 s->w->name, waiting, s->served.n);
-        tell_history(s, id, false);
+        print_history(s, id, false);
 }
 
 static void free_all(struct search *s) {

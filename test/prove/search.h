@@ -31,7 +31,7 @@ struct search_world {
         /* Returns true if the transition happens without an event, so that progress may rely on it. */
         bool (*is_progress)(void *u, unsigned step);
         bool (*is_served)(void *u, const void *state); /* true: nothing waits */
-        void (*tell)(void *u, const void *before, unsigned step, const void *after, FILE *out); /* a line */
+        void (*print)(void *u, const void *before, unsigned step, const void *after, FILE *out); /* a line */
         void *u;
 };
 

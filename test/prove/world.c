@@ -152,10 +152,10 @@ static bool reboot(const struct run *r, struct world *w, unsigned n) {
         return true;
 }
 
-static bool tell_boot(struct host *h) {
-        if (h->cut || h->boot_told == h->boot)
+static bool report_boot(struct host *h) {
+        if (h->cut || h->boot_reported == h->boot)
                 return false;
-        h->boot_told = h->boot;
+        h->boot_reported = h->boot;
         return true;
 }
 
@@ -282,7 +282,7 @@ static bool hear(const struct row *row, const struct world *w, struct controller
                         x->unprepared = h->unprepared;
                 break;
         case NEWS_NODE:
-                x->boot = h->boot_told;
+                x->boot = h->boot_reported;
                 break;
         case NEWS_PLUGIN:
         case N_NEWS:
@@ -504,7 +504,7 @@ static bool step_node(struct run *r, struct world *w, unsigned kind, unsigned wh
         case STEP_START:
                 return start(h);
         case STEP_TELL_BOOT:
-                return tell_boot(h);
+                return report_boot(h);
         case STEP_GO_ENDS:
                 was = h->go;
                 h->go = 0;
@@ -661,7 +661,7 @@ static void begin(void *u, void *state) {
         w->versions[0].uid = 1;
         for (unsigned n = 0; n < row->nodes; n++) {
                 struct host *h = &w->hosts[n];
-                h->boot = h->boot_told = h->pod = 1;
+                h->boot = h->boot_reported = h->pod = 1;
                 h->go = n < row->go;
                 if (h->go)
                         continue;
@@ -689,8 +689,8 @@ static void rename_state(void *u, void *state) {
         rename_world(u, state);
 }
 
-static void tell(void *u, const void *before, unsigned step, const void *after, FILE *out) {
-        tell_step(before, step, after, out);
+static void print(void *u, const void *before, unsigned step, const void *after, FILE *out) {
+        print_step(before, step, after, out);
 }
 
 void world_describe(struct run *r, struct search_world *ret) {
@@ -704,7 +704,7 @@ void world_describe(struct run *r, struct search_world *ret) {
                                       .check = check,
                                       .is_progress = is_progress,
                                       .is_served = is_served,
-                                      .tell = tell,
+                                      .print = print,
                                       .u = r };
 }
 

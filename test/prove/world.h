@@ -95,7 +95,7 @@ struct host {
         uint8_t orphan; /* the domain of a prepared claim that the API server no longer has */
         uint8_t hurt;   /* a fault has ended IMEX while a claim was prepared */
         /* The node and its daemon in the API server. */
-        uint8_t boot_told, pod, deleted, unprepared;
+        uint8_t boot_reported, pod, deleted, unprepared;
         struct report report;
         /* The node itself. */
         uint8_t boot, cut, go;
@@ -219,8 +219,8 @@ struct run *world_new(const struct row *row);
 void world_free(struct run *r);
 void world_describe(struct run *r, struct search_world *ret);
 
-/* ---- tell.c ---- */
-void tell_step(const struct world *before, unsigned step, const struct world *after, FILE *out);
+/* ---- print.c ---- */
+void print_step(const struct world *before, unsigned step, const struct world *after, FILE *out);
 
 /* The kinds of transitions. The comments state what their numbers refer to. */
 enum step {

@@ -71,7 +71,9 @@ static const char *owner_of(yyjson_val *domain) {
 /* Nobody else may have its index: it is active or reserved. */
 static bool is_exclusive(yyjson_val *assignment) {
         const char *state = text_of(assignment, "state");
-        return !streq(state, FABRIC_LEAVING) && !streq(state, FABRIC_ENDING);
+        enum fabric_state s = fabric_state_decode(state);
+
+        return s != FABRIC_LEAVING && s != FABRIC_ENDING;
 }
 
 static bool is_active(yyjson_val *assignment) {

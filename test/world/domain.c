@@ -11,9 +11,7 @@ const char *const world_names[WORLD_NODES] = { "node-a", "node-b", "node-c", "no
 
 static char *quoted(const char *text) {
         char *s = xstrdup(text);
-        for (char *p = s; *p; p++)
-                if (*p == '\'')
-                        *p = '"';
+        fake_quotes(s);
         return s;
 }
 
@@ -139,10 +137,9 @@ static bool seen_wanted(const struct world_node *n) {
 static const struct fabric_assignment *assignment_of(const struct world *w, size_t i, struct arena *a) {
         const struct world_node *n = &w->nodes[i];
         struct fabric_assignment *x = arena_alloc(a, sizeof *x);
-        *x = (struct fabric_assignment){ .node = world_names[i],
-                                         .index = n->index,
-                                         .epoch = 1,
-                                         .state = n->leaving ? FABRIC_LEAVING : NULL };
+        *x = (struct fabric_assignment){
+                .node = world_names[i], .index = n->index, .epoch = 1, .state = n->leaving ? "Leaving" : NULL
+        };
         return x;
 }
 
@@ -230,7 +227,8 @@ void world_view(struct world *w, struct arena *a, struct plan_input *ret) {
                         pods[ret->n_pods++] = pod_of(w, i, true, a);
                 if (seen_wanted(n))
                         hosts[ret->n_hosts++] =
-                                (struct host){ world_names[i], n->host_state, n->host_reason };
+                                (struct host){ world_names[i], n->host_state,
+                                               host_state_decode(n->host_state), n->host_reason };
         }
         ret->pods = pods;
         ret->hosts = hosts;

@@ -9,7 +9,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-        const char *word = imex_ctl_parse_status((struct str){ (const char *)data, n });
+        const char *word = imex_status_name(imex_ctl_parse_status((struct str){ (const char *)data, n }));
 
         BUG_ON(*word && !memmem(data, n, word, strlen(word)));
         return 0;

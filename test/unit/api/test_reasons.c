@@ -114,10 +114,32 @@ static void each_condition_of_a_reason_has_an_entry(void **state) {
 
 static void states_are_the_words_that_users_see(void **state) {
         (void)state;
-        assert_string_equal(IMEX_STATE_READY, "READY");
-        assert_string_equal(FABRIC_LEAVING, "Leaving");
+        assert_string_equal(imex_status_name(IMEX_STATE_READY), "READY");
+        assert_string_equal(fabric_state_name(FABRIC_LEAVING), "Leaving");
         assert_string_equal(NODE_STATE_FAILING, "failing");
-        assert_string_equal(HOST_UNKNOWN, "UNKNOWN");
+        assert_string_equal(host_state_name(HOST_UNKNOWN), "UNKNOWN");
+}
+
+static void each_state_is_decoded_from_its_name(void **state) {
+        (void)state;
+        for (int i = 0; i < IMEX_STATES; i++)
+                assert_int_equal(imex_status_decode(imex_status_name((enum imex_status)i)), i);
+        for (int i = 0; i < FABRIC_STATES; i++)
+                assert_int_equal(fabric_state_decode(fabric_state_name((enum fabric_state)i)), i);
+        for (int i = 0; i < HOST_STATES; i++)
+                assert_int_equal(host_state_decode(host_state_name((enum host_state)i)), i);
+}
+
+static void an_unknown_state_differs_from_no_state(void **state) {
+        (void)state;
+        assert_int_equal(imex_status_decode("Ready"), IMEX_STATE_UNKNOWN);
+        assert_int_equal(imex_status_decode(""), IMEX_STATE_NONE);
+        assert_int_equal(imex_status_decode(NULL), IMEX_STATE_NONE);
+        assert_int_equal(fabric_state_decode("Moving"), FABRIC_STATE_UNKNOWN);
+        assert_int_equal(fabric_state_decode(""), FABRIC_ACTIVE);
+        assert_int_equal(fabric_state_decode(NULL), FABRIC_ACTIVE);
+        assert_int_equal(host_state_decode("UPPER"), HOST_UNKNOWN);
+        assert_int_equal(host_state_decode(NULL), HOST_UNKNOWN);
 }
 
 int main(void) {
@@ -128,6 +150,8 @@ int main(void) {
                 cmocka_unit_test(entries_are_complete_and_have_their_own_anchors),
                 cmocka_unit_test(each_condition_of_a_reason_has_an_entry),
                 cmocka_unit_test(states_are_the_words_that_users_see),
+                cmocka_unit_test(each_state_is_decoded_from_its_name),
+                cmocka_unit_test(an_unknown_state_differs_from_no_state),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

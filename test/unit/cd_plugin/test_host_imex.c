@@ -41,7 +41,7 @@ static struct host_imex_status judged(const char *word, const char *domain) {
                 assert_int_equal(imex_ctl_parse_domain(str_from(domain), a, &d, &e), 0);
                 host_status_summarize(&d, "n1", &summary);
         }
-        host_status_evaluate(word, "it hangs", &summary, &s);
+        host_status_evaluate(imex_status_decode(word), "it hangs", &summary, &s);
         arena_free(a);
         return s;
 }
@@ -49,31 +49,31 @@ static struct host_imex_status judged(const char *word, const char *domain) {
 static void ready_in_a_domain_that_is_up(void **state) {
         (void)state;
         struct host_imex_status s = judged("READY", UP);
-        assert_int_equal(s.state, HOST_IMEX_UP);
+        assert_int_equal(s.state, HOST_UP);
         assert_string_equal(s.reason, "");
         assert_string_equal(s.version, "580.2"); /* this node's */
         assert_int_equal(s.nodes, 2);
         assert_int_equal(s.nodes_ready, 2);
-        assert_int_equal(judged("READY", NULL).state, HOST_IMEX_UP);
+        assert_int_equal(judged("READY", NULL).state, HOST_UP);
 }
 
 static void a_degraded_domain_names_the_missing_nodes(void **state) {
         (void)state;
         struct host_imex_status s = judged("READY", DEGRADED);
-        assert_int_equal(s.state, HOST_IMEX_DEGRADED);
+        assert_int_equal(s.state, HOST_DEGRADED);
         assert_string_equal(
                 s.reason, "the IMEX domain is DEGRADED: 1 of 2 nodes are READY, not 10.0.0.1 (UNAVAILABLE)");
         s = judged("READY", UNCONNECTED);
-        assert_int_equal(s.state, HOST_IMEX_DEGRADED);
+        assert_int_equal(s.state, HOST_DEGRADED);
         assert_non_null(strstr(s.reason, "not all of them are connected to each other"));
 }
 
 static void any_other_state_than_READY_is_down(void **state) {
         (void)state;
-        assert_int_equal(judged("INITIALIZING", UP).state, HOST_IMEX_DOWN);
+        assert_int_equal(judged("INITIALIZING", UP).state, HOST_DOWN);
         assert_string_equal(judged("UNAVAILABLE", NULL).reason, "the host's nvidia-imex is UNAVAILABLE");
         assert_string_equal(judged("", UP).reason, "the host's nvidia-imex cannot be queried: it hangs");
-        assert_int_equal(judged("", UP).state, HOST_IMEX_DOWN);
+        assert_int_equal(judged("", UP).state, HOST_DOWN);
 }
 
 /* ---- queries ---- */
@@ -141,7 +141,7 @@ static void on_alarm(uv_timer_t *t) {
 }
 
 /* Runs until the state is this one; the limit is for a test that fails. */
-static void becomes(enum host_imex_state want) {
+static void becomes(enum host_state want) {
         static uv_timer_t alarm;
         bool late = false;
         uv_timer_init(&loop, &alarm);
@@ -180,13 +180,13 @@ static void a_host_without_imex_is_unknown_until_it_has_one(void **state) {
         (void)state;
         char reason[400];
         start();
-        becomes(HOST_IMEX_UNKNOWN);
+        becomes(HOST_UNKNOWN);
         assert_non_null(strstr(host_imex_get(host)->reason, "nvidia-imex-ctl"));
         ctl_answers("READY", UP);
-        becomes(HOST_IMEX_UNKNOWN);
+        becomes(HOST_UNKNOWN);
         tree_put(root, "imex/imex_ctrl.sock", "");
         tree_put(root, "imex/config.cfg", "");
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
         _cleanup_(freep) char *q = xasprintf("-q --u=%s/imex/imex_ctrl.sock", root),
                               *n = xasprintf("-c %s/imex/config.cfg -N -j", root);
         assert_true(was_called_with(q));
@@ -200,7 +200,7 @@ static void without_a_socket_the_configuration_is_used(void **state) {
         ctl_answers("READY", DEGRADED);
         tree_put(root, "imex/config.cfg", "");
         start();
-        becomes(HOST_IMEX_DEGRADED);
+        becomes(HOST_DEGRADED);
         _cleanup_(freep) char *q = xasprintf("-c %s/imex/config.cfg -q", root);
         assert_true(was_called_with(q));
 }
@@ -210,14 +210,14 @@ static void a_missing_answer_proves_nothing_if_no_pod_can_reach_imex(void **stat
         tree_put(root, "imex/config.cfg", "IMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n");
         ctl_answers("UNAVAILABLE", UP);
         start();
-        becomes(HOST_IMEX_UNKNOWN);
+        becomes(HOST_UNKNOWN);
         answered_times(3); /* the state does not change */
-        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
+        assert_int_equal(host_imex_get(host)->state, HOST_UNKNOWN);
         assert_non_null(strstr(host_imex_get(host)->reason, "set IMEX_CMD_UNIX_DOMAIN_PATH"));
         ctl_answers("READY", UP); /* after one answer, a missing answer counts */
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
         ctl_answers("UNAVAILABLE", UP);
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
 }
 
 static void a_missing_answer_means_down_if_a_socket_is_expected(void **state) {
@@ -227,39 +227,39 @@ static void a_missing_answer_means_down_if_a_socket_is_expected(void **state) {
         tree_put(root, "imex/config.cfg", config);
         ctl_answers("UNAVAILABLE", UP);
         start();
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
 }
 
 static void the_state_follows_IMEX(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", UP);
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
         ctl_answers("UNAVAILABLE", DEGRADED);
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
         assert_false(host_imex_ready(host, 0, reason, sizeof reason));
         assert_string_equal(reason,
                             "n1: the host's nvidia-imex is UNAVAILABLE, and this pod waits for READY");
         ctl_answers("READY", UP);
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
 }
 
 static void a_failed_query_of_the_domain_does_not_improve_its_state(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", DEGRADED);
-        becomes(HOST_IMEX_DEGRADED);
+        becomes(HOST_DEGRADED);
         ctl_answers("READY", "peer 1 hangs");
         answered_times(1);
-        assert_int_not_equal(host_imex_get(host)->state, HOST_IMEX_UP);
-        becomes(HOST_IMEX_UNKNOWN);
+        assert_int_not_equal(host_imex_get(host)->state, HOST_UP);
+        becomes(HOST_UNKNOWN);
         assert_non_null(
                 strstr(host_imex_get(host)->reason, "READY, but the state of its domain is not known"));
         assert_non_null(strstr(host_imex_get(host)->reason, "peer 1 hangs"));
         assert_true(host_imex_ready(host, 0, reason,
                                     sizeof reason)); /* by the state of nvidia-imex, not of its domain */
         ctl_answers("READY", UP);
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
 }
 
 static void a_domain_that_cannot_be_queried_is_unknown(void **state) {
@@ -267,7 +267,7 @@ static void a_domain_that_cannot_be_queried_is_unknown(void **state) {
         ctl_answers("READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
         start();
-        becomes(HOST_IMEX_UNKNOWN);
+        becomes(HOST_UNKNOWN);
         while (!strstr(host_imex_get(host)->reason, "there is no configuration"))
                 uv_run(&loop, UV_RUN_ONCE);
 }
@@ -281,13 +281,13 @@ static void two_missing_answers_mean_not_ready(void **state) {
         answered_times(1);
         assert_int_equal(host_imex_own(host), HOST_IMEX_READY);
         ctl_answers("", UP);
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY); /* two missing answers */
         ctl_answers("READY", DEGRADED);
-        becomes(HOST_IMEX_DEGRADED);
+        becomes(HOST_DEGRADED);
         assert_int_equal(host_imex_own(host), HOST_IMEX_READY); /* whatever the states of other nodes are */
         ctl_answers("INITIALIZING", UP);
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_READY);
 }
 
@@ -295,7 +295,7 @@ static void two_missing_answers_mean_not_ready(void **state) {
 static void a_missing_host_imex_has_an_unknown_state(void **state) {
         (void)state;
         start();
-        becomes(HOST_IMEX_UNKNOWN);
+        becomes(HOST_UNKNOWN);
         assert_int_equal(host_imex_own(host), HOST_IMEX_NOT_KNOWN);
 }
 
@@ -334,7 +334,7 @@ static void a_hanging_imex_is_no_longer_READY(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", UP);
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
         ctl_answers("", UP);
         uint64_t now = uv_hrtime();
         host_imex_poll_fast(host);
@@ -342,7 +342,7 @@ static void a_hanging_imex_is_no_longer_READY(void **state) {
                 assert_false(host_imex_ready(host, now, reason, sizeof reason));
                 uv_run(&loop, UV_RUN_ONCE);
         }
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
         assert_false(host_imex_ready(host, now, reason, sizeof reason));
         host_imex_poll_slow(host);
 }
@@ -350,15 +350,14 @@ static void a_hanging_imex_is_no_longer_READY(void **state) {
 static void recovery_is_reported_when_state_and_domain_are_known(void **state) {
         (void)state;
         start_with("UNAVAILABLE", UP);
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
         ctl_answers("READY", DEGRADED);
-        while (host_imex_get(host)->state == HOST_IMEX_DOWN) {
-                assert_string_equal(host_imex_get(host)->word,
-                                    "UNAVAILABLE"); /* the word belongs to this state */
+        while (host_imex_get(host)->state == HOST_DOWN) {
+                assert_int_equal(host_imex_get(host)->imex, IMEX_STATE_UNAVAILABLE);
                 uv_run(&loop, UV_RUN_ONCE);
         }
-        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_DEGRADED);
-        assert_string_equal(host_imex_get(host)->word, "READY");
+        assert_int_equal(host_imex_get(host)->state, HOST_DEGRADED);
+        assert_int_equal(host_imex_get(host)->imex, IMEX_STATE_READY);
 }
 
 static void NOT_READY_is_not_READY(void **state) {
@@ -367,7 +366,7 @@ static void NOT_READY_is_not_READY(void **state) {
         ctl_answers("NOT_READY", UP);
         tree_put(root, "imex/imex_ctrl.sock", "");
         start();
-        becomes(HOST_IMEX_DOWN);
+        becomes(HOST_DOWN);
         assert_false(host_imex_ready(host, 0, reason, sizeof reason));
         assert_non_null(strstr(host_imex_get(host)->reason, "NOT_READY"));
 }
@@ -376,7 +375,7 @@ static void only_an_answer_to_a_later_query_counts(void **state) {
         (void)state;
         char reason[400];
         start_with("READY", UP);
-        becomes(HOST_IMEX_UP);
+        becomes(HOST_UP);
         uint64_t now = uv_hrtime();
         assert_false(host_imex_ready(host, now, reason, sizeof reason));
         assert_string_equal(reason, "n1: the host's nvidia-imex has not answered yet");
@@ -425,7 +424,7 @@ static void without_a_socket_the_host_imex_is_not_queried(void **state) {
                                                                  .answered = on_answered });
         while (!answers) /* UV_RUN_ONCE would wait forever: no event follows */
                 uv_run(&loop, UV_RUN_NOWAIT);
-        assert_int_equal(host_imex_get(host)->state, HOST_IMEX_UNKNOWN);
+        assert_int_equal(host_imex_get(host)->state, HOST_UNKNOWN);
         for (int i = 0; i < 20; i++) /* no timer is left */
                 uv_run(&loop, UV_RUN_NOWAIT);
         assert_int_equal(uv_backend_timeout(&loop), -1);
@@ -437,9 +436,9 @@ static void without_a_socket_the_host_imex_is_not_queried(void **state) {
                 uv_run(&loop, UV_RUN_NOWAIT);
         assert_int_equal(calls(), 0);
         tree_put(here, "etc/nvidia-imex/ctl.sock", "");
-        becomes(HOST_IMEX_DOWN); /* queried, but the tool does not run in this root */
+        becomes(HOST_DOWN); /* queried, but the tool does not run in this root */
         assert_int_equal(unlink(socket), 0);
-        becomes(HOST_IMEX_UNKNOWN);
+        becomes(HOST_UNKNOWN);
 }
 
 int main(void) {

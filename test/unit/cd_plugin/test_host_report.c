@@ -54,9 +54,9 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void answers(enum host_imex_state state, const char *word, const char *reason) {
+static void answers(enum host_state state, const char *word, const char *reason) {
         struct host_imex_status s = { .state = state };
-        snprintf(s.word, sizeof s.word, "%s", word);
+        s.imex = imex_status_decode(word);
         snprintf(s.reason, sizeof s.reason, "%s", reason);
         host_report_update(report, &s);
 }
@@ -64,43 +64,43 @@ static void answers(enum host_imex_state state, const char *word, const char *re
 static void an_imex_that_does_not_answer_is_not_reported_as_stopped(void **state) {
         (void)state;
         start("");
-        answers(HOST_IMEX_UNKNOWN, "", "no nvidia-imex-ctl");
+        answers(HOST_UNKNOWN, "", "no nvidia-imex-ctl");
         assert_string_equal(reported, "");
-        answers(HOST_IMEX_UP, "READY", "");
-        answers(HOST_IMEX_UP, "READY", "");
+        answers(HOST_UP, "READY", "");
+        answers(HOST_UP, "READY", "");
         assert_string_equal(reported, "HostIMEXConflict ");
-        answers(HOST_IMEX_DOWN, "", "it cannot be queried");
+        answers(HOST_DOWN, "", "it cannot be queried");
         assert_string_equal(reported, "HostIMEXConflict ");
-        answers(HOST_IMEX_UP, "READY", "");
+        answers(HOST_UP, "READY", "");
         assert_string_equal(reported, "HostIMEXConflict "); /* no change */
-        answers(HOST_IMEX_DOWN, "", "it cannot be queried");
-        answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        answers(HOST_DOWN, "", "it cannot be queried");
+        answers(HOST_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
         assert_string_equal(reported, "HostIMEXConflict HostIMEXStopped ");
-        answers(HOST_IMEX_DOWN, "INITIALIZING", "it is INITIALIZING");
-        answers(HOST_IMEX_UNKNOWN, "", "no nvidia-imex-ctl");
+        answers(HOST_DOWN, "INITIALIZING", "it is INITIALIZING");
+        answers(HOST_UNKNOWN, "", "no nvidia-imex-ctl");
         assert_string_equal(reported, "HostIMEXConflict HostIMEXStopped HostIMEXConflict HostIMEXStopped ");
 }
 
 static void each_change_of_state_is_reported_once(void **state) {
         (void)state;
         start("HostManagedIMEX=true");
-        answers(HOST_IMEX_UP, "READY", "");
+        answers(HOST_UP, "READY", "");
         assert_string_equal(reported, ""); /* the first answer after the start */
-        answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
-        answers(HOST_IMEX_DOWN, "INITIALIZING", "it is INITIALIZING");
-        answers(HOST_IMEX_DEGRADED, "READY", "1 of 2 nodes");
-        answers(HOST_IMEX_DEGRADED, "READY", "0 of 2 nodes");
-        answers(HOST_IMEX_UNKNOWN, "READY", "the state of its domain is not known");
-        answers(HOST_IMEX_UP, "READY", "");
+        answers(HOST_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        answers(HOST_DOWN, "INITIALIZING", "it is INITIALIZING");
+        answers(HOST_DEGRADED, "READY", "1 of 2 nodes");
+        answers(HOST_DEGRADED, "READY", "0 of 2 nodes");
+        answers(HOST_UNKNOWN, "READY", "the state of its domain is not known");
+        answers(HOST_UP, "READY", "");
         assert_string_equal(reported, "HostIMEXDown HostIMEXDegraded HostIMEXUnknown HostIMEXUp ");
 }
 
 static void an_imex_that_is_down_at_the_start_is_reported(void **state) {
         (void)state;
         start("HostManagedIMEX=true");
-        answers(HOST_IMEX_UNKNOWN, "", ""); /* not queried yet */
+        answers(HOST_UNKNOWN, "", ""); /* not queried yet */
         assert_string_equal(reported, "");
-        answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        answers(HOST_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
         assert_string_equal(reported, "HostIMEXDown ");
 }
 
@@ -108,23 +108,23 @@ static void an_imex_that_is_down_at_the_start_is_reported(void **state) {
 static void annotations_are_absent_when_there_is_nothing_to_report(void **state) {
         (void)state;
         start("HostManagedIMEX=true");
-        answers(HOST_IMEX_UP, "READY", "");
+        answers(HOST_UP, "READY", "");
         assert_string_equal(annotations, "host-state=UP/0 host-reason=none/0 ");
         annotations[0] = '\0';
-        answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
-        answers(HOST_IMEX_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
-        answers(HOST_IMEX_DOWN, "", "it hangs");
+        answers(HOST_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        answers(HOST_DOWN, "UNAVAILABLE", "it is UNAVAILABLE");
+        answers(HOST_DOWN, "", "it hangs");
         assert_string_equal(annotations, "host-state=DOWN/0 host-reason=it is UNAVAILABLE/0 "
                                          "host-state=DOWN/0 host-reason=it hangs/3000 ");
         annotations[0] = '\0';
-        answers(HOST_IMEX_UNKNOWN, "", "no tool");
+        answers(HOST_UNKNOWN, "", "no tool");
         assert_string_equal(annotations, "host-state=none/0 host-reason=no tool/0 ");
 }
 
 static void nothing_is_annotated_where_our_daemons_run(void **state) {
         (void)state;
         start("");
-        answers(HOST_IMEX_UP, "READY", "");
+        answers(HOST_UP, "READY", "");
         assert_string_equal(annotations, "");
 }
 

@@ -426,7 +426,7 @@ static void channels_are_withheld_and_reported_while_IMEX_is_not_READY(void **st
         assigned("", 5);
         api_fabric_event();
         w.host_own = HOST_IMEX_NOT_READY;
-        w.host_status = (struct host_imex_status){ .state = HOST_IMEX_DOWN, .version = "580.2" };
+        w.host_status = (struct host_imex_status){ .state = HOST_DOWN, .version = "580.2" };
         snprintf(w.host_status.reason, sizeof w.host_status.reason, "the host's nvidia-imex is UNAVAILABLE");
         assert_true(offered("HostIMEXNotUp"));
         reports("\\\"imexVersion\\\":\\\"580.2\\\",\\\"withheld\\\":\\\"HostIMEXNotUp\\\"");

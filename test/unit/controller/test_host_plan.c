@@ -69,7 +69,7 @@ static void controller_delete_path_deletes_only_the_workload_rct_then_rct_and_cd
         struct arena *a = arena_new(4096);
         struct plan *p;
         world_create_cd(w, SPEC);
-        put_host(w, 0, HOST_UP, NULL); /* with a workload still running */
+        put_host(w, 0, "UP", NULL); /* with a workload still running */
         world_settle(w, false);
         delete_cd(w);
         p = world_plan(w, a);
@@ -229,19 +229,19 @@ static void a_failing_write_is_reported_until_it_succeeds(void **state) {
 static void a_joining_node_costs_no_write(void **state) {
         struct world *w = *state;
         world_create_cd(w, SPEC);
-        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 0, "UP", NULL);
         world_settle(w, false);
         size_t writes = w->n_writes;
         for (size_t i = 1; i < WORLD_NODES; i++) {
-                put_host(w, i, HOST_UP, NULL);
+                put_host(w, i, "UP", NULL);
                 world_settle(w, false);
         }
-        put_host(w, 2, HOST_DOWN, "nvidia-imex does not answer");
+        put_host(w, 2, "DOWN", "nvidia-imex does not answer");
         world_settle(w, false);
         assert_int_equal(w->n_writes, writes + 1);
         w->nodes[4].wanted = false;
         world_settle(w, false);
-        put_host(w, 4, HOST_UP, NULL); /* nor does a node that joins while IMEX of another node is down */
+        put_host(w, 4, "UP", NULL); /* nor does a node that joins while IMEX of another node is down */
         world_settle(w, false);
         assert_int_equal(w->n_writes, writes + 1);
 }
@@ -253,21 +253,21 @@ static void host_imex_health_is_reported_and_changes_nothing_else(void **state) 
         world_settle(w, false);
         assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->status, "Unknown");
         assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->reason, "NoNodes");
-        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 0, "UP", NULL);
         put_host(w, 1, NULL, NULL);
         world_settle(w, false);
         assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->reason, "NotProbed");
-        put_host(w, 1, HOST_UP, NULL);
+        put_host(w, 1, "UP", NULL);
         world_settle(w, false);
         assert_string_equal(world_condition(w, a, "HostIMEXHealthy")->status, "True");
-        put_host(w, 1, HOST_DEGRADED, "node-c is not connected");
+        put_host(w, 1, "DEGRADED", "node-c is not connected");
         struct plan *p = world_plan(w, a);
         assert_int_equal(p->n_actions, 1);
         assert_int_equal(p->n_events, 1);
         assert_true(p->events[0].warning);
         assert_string_equal(p->events[0].reason, "HostIMEXDegraded");
         world_settle(w, false);
-        put_host(w, 0, HOST_DOWN, "nvidia-imex does not answer");
+        put_host(w, 0, "DOWN", "nvidia-imex does not answer");
         world_settle(w, false);
         const struct cd_condition *c = world_condition(w, a, "HostIMEXHealthy");
         assert_string_equal(c->status, "False");
@@ -277,8 +277,8 @@ static void host_imex_health_is_reported_and_changes_nothing_else(void **state) 
                 "node-a is DOWN: nvidia-imex does not answer; node-b is DEGRADED: node-c is not connected");
         assert_string_equal(world_cd(w, a)->status, "Ready");
         assert_string_equal(world_condition(w, a, "Ready")->status, "True");
-        put_host(w, 0, HOST_UP, NULL);
-        put_host(w, 1, HOST_UP, NULL);
+        put_host(w, 0, "UP", NULL);
+        put_host(w, 1, "UP", NULL);
         p = world_plan(w, a);
         assert_string_equal(p->events[0].reason, "HostIMEXUp");
         assert_false(p->events[0].warning);
@@ -290,15 +290,15 @@ static void host_imex_recovery_is_reported_even_after_an_unknown_state(void **st
         struct arena *a = arena_new(4096);
         world_create_cd(w, SPEC);
         world_settle(w, false);
-        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 0, "UP", NULL);
         assert_int_equal(world_plan(w, a)->n_events, 0); /* IMEX was healthy from the start */
         world_settle(w, false);
-        put_host(w, 0, HOST_DOWN, "nvidia-imex does not answer");
+        put_host(w, 0, "DOWN", "nvidia-imex does not answer");
         world_settle(w, false);
         put_host(w, 0, NULL, NULL); /* the plugin starts again */
         assert_int_equal(world_plan(w, a)->n_events, 0);
         world_settle(w, false);
-        put_host(w, 0, HOST_UP, NULL);
+        put_host(w, 0, "UP", NULL);
         const struct plan *p = world_plan(w, a);
         assert_int_equal(p->n_events, 1);
         assert_string_equal(p->events[0].reason, "HostIMEXUp");
@@ -309,8 +309,8 @@ static void host_imex_recovery_is_reported_even_after_an_unknown_state(void **st
 
 static void settled_with_two_nodes(struct world *w) {
         world_create_cd(w, SPEC);
-        put_host(w, 0, HOST_UP, NULL);
-        put_host(w, 1, HOST_UP, NULL);
+        put_host(w, 0, "UP", NULL);
+        put_host(w, 1, "UP", NULL);
         assert_true(world_settle(w, false) >= 0);
 }
 
@@ -348,7 +348,7 @@ static void a_change_to_host_managed_keeps_existing_domains(void **state) {
                           "hostManaged now (imex.mode=hostManaged, or feature gate HostManagedIMEX=true)");
         assert_true(w->nodes[0].labelled && w->nodes[0].joined); /* running nodes continue */
         assert_int_equal(world_cd(w, a)->n_nodes, 2);
-        put_host(w, 2, HOST_UP, NULL);
+        put_host(w, 2, "UP", NULL);
         world_settle(w, false);
         assert_false(w->nodes[2].labelled || w->nodes[2].assigned); /* no new node joins */
         w->nodes[1].wanted = false;
@@ -499,7 +499,7 @@ static void nothing_is_left_after_changes_between_all_modes(void **state) {
         static const struct {
                 const char *gates, *mode;
         } modes[] = { { "", NULL }, { GATE, NULL }, { "HostManagedIMEXDaemon=true", "hostManaged" } };
-        static const char *const states[] = { NULL, HOST_UP, HOST_DEGRADED, HOST_DOWN };
+        static const char *const states[] = { NULL, "UP", "DEGRADED", "DOWN" };
         for (int life = 0; life < 250; life++) {
                 struct world w;
                 world_init(&w);

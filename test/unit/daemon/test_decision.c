@@ -130,8 +130,8 @@ static void another_assignment_never_runs_and_is_reported_as_left(void **state) 
                 { NULL, BOOT, NULL, 0 },
                 { CLAIM, "another", NULL, 0 }, /* from before the last reboot */
                 { CLAIM, NULL, NULL, 0 },
-                { CLAIM, BOOT, FABRIC_LEAVING, 0 },
-                { CLAIM, BOOT, FABRIC_ENDING, 0 },
+                { CLAIM, BOOT, "Leaving", 0 },
+                { CLAIM, BOOT, "Ending", 0 },
                 { CLAIM, BOOT, NULL, 5 }, /* the daemon has left it */
                 { CLAIM, BOOT, NULL, 7 },
         };
@@ -193,7 +193,7 @@ static void after_a_restore_imex_continues(void **state) {
 static void a_left_epoch_is_never_taken(void **state) {
         struct world *w = *state;
 
-        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_a[0].state = "Leaving";
         assert_int_equal(decide(w), DECISION_STAY);
         assert_left(w, 5);
         proceed(w, DECISION_IMEX_NONE);
@@ -213,7 +213,7 @@ static void the_next_assignment_is_not_reported_as_left(void **state) {
         struct world *w = *state;
 
         serve(w);
-        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_a[0].state = "Leaving";
         w->in_b[0] = assignment("n0", 0, 6);
         w->domains[1].n_assignments = 1;
         assert_int_equal(decide(w), DECISION_STAY);
@@ -289,7 +289,7 @@ static void a_reserved_index_is_neither_taken_nor_left(void **state) {
         struct world *w = *state;
 
         w->in_a[0] =
-                (struct fabric_assignment){ .node = "n0", .index = 2, .epoch = 5, .state = FABRIC_RESERVED };
+                (struct fabric_assignment){ .node = "n0", .index = 2, .epoch = 5, .state = "Reserved" };
         assert_int_equal(decide(w), DECISION_STAY);
         assert_int_equal(w->d.memory.n_left, 0);
 }
@@ -414,9 +414,9 @@ static void set_reason(struct world *w, size_t i) {
         if (i == 2)
                 w->in_a[0].claim = "another";
         if (i == 3)
-                w->in_a[0].state = FABRIC_RESERVED;
+                w->in_a[0].state = "Reserved";
         if (i == 4)
-                w->in_a[0].state = FABRIC_LEAVING;
+                w->in_a[0].state = "Leaving";
         if (i == 5)
                 w->in_a[0].index = 3;
         if (i == 6)
@@ -505,7 +505,7 @@ static void a_deleted_domain_stops_imex_in_use(void **state) {
         struct world *w = *state;
 
         serve(w);
-        w->in_a[0].state = FABRIC_ENDING;
+        w->in_a[0].state = "Ending";
         assert_int_equal(decide(w), DECISION_LEAVE);
         w->in.terminating = true;
         assert_int_equal(decide(w), DECISION_PAUSE);
@@ -518,13 +518,13 @@ static void peers_recover_from_an_unclean_end_before_the_domain_is_left(void **s
         struct world *w = *state;
 
         serve(w);
-        w->in_a[0].state = FABRIC_ENDING;
+        w->in_a[0].state = "Ending";
         w->in_a[1] = assignment("n1", 0, 6);
         w->domains[0].n_assignments = 2;
         w->in.imex = DECISION_IMEX_RUNS; /* it was killed, and recovers */
         assert_int_equal(decide(w), DECISION_STAY);
         assert_non_null(strstr(w->d.waits_for, "imported its memory"));
-        w->in_a[1].state = FABRIC_RESERVED; /* processes on that node may still map the memory */
+        w->in_a[1].state = "Reserved"; /* processes on that node may still map the memory */
         assert_int_equal(decide(w), DECISION_STAY);
         w->domains[0].n_assignments = 1; /* no other node is in the domain */
         assert_int_equal(decide(w), DECISION_LEAVE);
@@ -537,7 +537,7 @@ static void peers_recover_from_an_unclean_end_before_the_domain_is_left(void **s
         assert_int_equal(decide(w), DECISION_LEAVE);
         w->memory.ready = true;
         w->domains[0].n_assignments = 1;
-        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_a[0].state = "Leaving";
         w->in.use = IMEX_USE_NONE;
         assert_int_equal(decide(w), DECISION_WITHDRAW);
 }
@@ -551,7 +551,7 @@ static void a_terminated_daemon_serves_until_no_claim_is_prepared(void **state) 
         w->in.terminating = true;
         assert_int_equal(decide(w), DECISION_STAY);
         assert_string_equal(w->d.waits_for, "a claim of it is prepared on this node");
-        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_a[0].state = "Leaving";
         assert_int_equal(decide(w), DECISION_STAY);
         w->in.outdated = true; /* there would be no new container */
         w->in.imex = DECISION_IMEX_FAILS;
@@ -688,7 +688,7 @@ static void a_container_restarts_if_imex_fails_in_a_domain_that_it_cannot_leave(
         struct world *w = *state;
 
         serve(w);
-        w->in_a[0].state = FABRIC_LEAVING;
+        w->in_a[0].state = "Leaving";
         w->in_a[1] = assignment("n1", 0, 6);
         w->domains[0].n_assignments = 2;
         w->in.imex = DECISION_IMEX_FAILS;
@@ -707,7 +707,7 @@ static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) 
 
         w->in_a[1] = assignment("n1", 0, 6);
         w->in_a[2] = assignment("n2", 1, 7);
-        w->in_a[2].state = FABRIC_LEAVING;
+        w->in_a[2].state = "Leaving";
         w->domains[0].n_assignments = 3;
         serve(w);
         assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
@@ -717,7 +717,7 @@ static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) 
         assert_string_equal(peers[1].node, "n2");
         assert_string_equal(peers[1].ip, "");
         w->in_a[2] =
-                (struct fabric_assignment){ .node = "n2", .index = 1, .epoch = 7, .state = FABRIC_RESERVED };
+                (struct fabric_assignment){ .node = "n2", .index = 1, .epoch = 7, .state = "Reserved" };
         assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
         assert_int_equal(n, 2);
         assert_string_equal(peers[1].boot_id, "");

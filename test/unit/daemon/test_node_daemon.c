@@ -216,7 +216,7 @@ static void a_terminating_daemon_starts_its_imex_again(void **state) {
 }
 
 static bool withdrawn_in_a(void) {
-        return !ready_in_a() && held && streq(seen.status, IMEX_STATE_LEAVING);
+        return !ready_in_a() && held && imex_status_decode(seen.status) == IMEX_STATE_LEAVING;
 }
 
 /* The plugin had found IMEX ready before. */

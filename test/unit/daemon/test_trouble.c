@@ -230,7 +230,7 @@ static void readiness_that_cannot_be_replaced_is_removed(void **state) {
         assert_true(within(5000, left_a));
 }
 
-static bool pod_says_state_file(void) {
+static bool pod_reports_state_file(void) {
         return reported("/ready\":\"false\"") && reported("state file");
 }
 
@@ -244,7 +244,7 @@ static void a_state_that_cannot_be_written_is_reported(void **state) {
         assert_true(within(5000, ready_in_a) && within(5000, pod_is_ready));
         assert_int_equal(mkdir(next, 0700), 0);
         unlink(path);
-        assert_true(within(10000, pod_says_state_file));
+        assert_true(within(10000, pod_reports_state_file));
         within(1500, never);
         assert_int_equal(count("log", "cannot write the state file"), 1);
         assert_int_equal(count("events", "start"), 1);
@@ -341,8 +341,8 @@ static void sigusr2_prints_the_state(void **state) {
         assert_true(within(5000, recovers) && within(5000, watching) && within(5000, peer_known));
         kill(program_pid, SIGUSR2);
         assert_true(within(5000, state_was_printed));
-        assert_int_equal(count("log", "\"state\" fabric=\"" FABRIC "\" object=true watched=true domain=\"" A
-                                      "\" index=2 epoch=1"),
+        assert_int_equal(count("log", "\"state\" partition=\"" FABRIC
+                                      "\" object=true watched=true domain=\"" A "\" index=2 epoch=1"),
                          1);
         assert_int_equal(count("log", "\"imex\" status=\"WAITING_FOR_RECOVERY\" ready=false"), 1);
         put("status", "READY\n", 0644);
@@ -357,7 +357,7 @@ static void sigusr2_on_a_node_in_no_partition(void **state) {
         assert_true(within(5000, reported_no_partition));
         kill(program_pid, SIGUSR2);
         assert_true(within(5000, state_was_printed));
-        assert_int_equal(count("log", "\"state\" fabric=\"\" object=false"), 1);
+        assert_int_equal(count("log", "\"state\" partition=\"\" object=false"), 1);
         assert_false(exited());
 }
 

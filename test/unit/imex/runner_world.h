@@ -42,7 +42,7 @@ static char phases[256]; /* all reported phases, one letter each */
 static inline void on_changed(void *u, const struct imex_report *r) {
         reports++;
         last = *r;
-        snprintf(last_status, sizeof last_status, "%s", r->status);
+        snprintf(last_status, sizeof last_status, "%s", imex_status_name(r->status));
         snprintf(last_reason, sizeof last_reason, "%s", r->reason);
         snprintf(last_awaited, sizeof last_awaited, "%s", r->awaited);
         if (strlen(phases) < sizeof phases - 1)

@@ -50,7 +50,7 @@ static void on_domain(void *u, const struct imex_ctl_domain *d, const char *text
         uv_stop(uv_default_loop());
 }
 
-static void on_status(void *u, const char *word, const char *text) {
+static void on_status(void *u, enum imex_status status, const char *text) {
 }
 
 /* The answer grows with the square of the slots. */
@@ -94,23 +94,23 @@ static void test_domain_of_many_slots_is_read(void **state) {
 }
 
 static void test_status(void **state) {
-        assert_string_equal(imex_ctl_parse_status(STR("READY\n")), "READY");
-        assert_string_equal(imex_ctl_parse_status(STR("READY")), "READY");
-        assert_string_equal(imex_ctl_parse_status(STR("  WAITING_FOR_RECOVERY \r\n")),
-                            "WAITING_FOR_RECOVERY");
-        assert_string_equal(imex_ctl_parse_status(STR("warning: log file cannot be opened\nREADY\n\n")),
-                            "READY");
-        assert_string_equal(imex_ctl_parse_status(STR("INITIALIZING\nINIT_GPU\n")), "INIT_GPU");
-        assert_string_equal(imex_ctl_parse_status(STR("UNAVAILABLE\n")), "UNAVAILABLE");
+        assert_int_equal(imex_ctl_parse_status(STR("READY\n")), IMEX_STATE_READY);
+        assert_int_equal(imex_ctl_parse_status(STR("READY")), IMEX_STATE_READY);
+        assert_int_equal(imex_ctl_parse_status(STR("  WAITING_FOR_RECOVERY \r\n")),
+                         IMEX_STATE_WAITING_FOR_RECOVERY);
+        assert_int_equal(imex_ctl_parse_status(STR("warning: log file cannot be opened\nREADY\n\n")),
+                         IMEX_STATE_READY);
+        assert_int_equal(imex_ctl_parse_status(STR("INITIALIZING\nINIT_GPU\n")), IMEX_STATE_INIT_GPU);
+        assert_int_equal(imex_ctl_parse_status(STR("UNAVAILABLE\n")), IMEX_STATE_UNAVAILABLE);
 }
 
 static void test_status_unknown(void **state) {
-        assert_string_equal(imex_ctl_parse_status(STR("")), "");
-        assert_string_equal(imex_ctl_parse_status((struct str){ 0 }), "");
-        assert_string_equal(imex_ctl_parse_status(STR("NOT READY\n")), "");
-        assert_string_equal(imex_ctl_parse_status(STR("READY!\n")), "");
-        assert_string_equal(imex_ctl_parse_status(STR("ready\n")), "");
-        assert_string_equal(imex_ctl_parse_status(STR("Failed to connect to the server\n")), "");
+        assert_int_equal(imex_ctl_parse_status(STR("")), IMEX_STATE_NONE);
+        assert_int_equal(imex_ctl_parse_status((struct str){ 0 }), IMEX_STATE_NONE);
+        assert_int_equal(imex_ctl_parse_status(STR("NOT READY\n")), IMEX_STATE_NONE);
+        assert_int_equal(imex_ctl_parse_status(STR("READY!\n")), IMEX_STATE_NONE);
+        assert_int_equal(imex_ctl_parse_status(STR("ready\n")), IMEX_STATE_NONE);
+        assert_int_equal(imex_ctl_parse_status(STR("Failed to connect to the server\n")), IMEX_STATE_NONE);
 }
 
 #define DOMAIN                                                                                               \

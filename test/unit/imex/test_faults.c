@@ -137,7 +137,7 @@ static char why[512];
 static void on_line(void *u, struct str line) {
 }
 
-static void on_changed(void *u, enum imex_process_state s, const char *w) {
+static void on_changed(void *u, enum imex_process_state s, enum imex_process_end end, const char *w) {
         last = s;
         if (*w)
                 snprintf(why, sizeof why, "%s", w);

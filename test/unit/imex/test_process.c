@@ -28,7 +28,7 @@ static enum imex_process_state last;
 static unsigned waitings, prepared, lines;
 static char why[512], line[256], prepare_error[64];
 
-static void on_changed(void *u, enum imex_process_state s, const char *w) {
+static void on_changed(void *u, enum imex_process_state s, enum imex_process_end end, const char *w) {
         last = s;
         if (s == IMEX_PROCESS_WAITING) {
                 waitings++;

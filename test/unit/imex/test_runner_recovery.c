@@ -130,36 +130,6 @@ static void test_recovery_that_ends_by_itself_causes_no_restart(void **state) {
         assert_int_equal(last.renewals, 0);
 }
 
-static bool says_nothing_is_known(void) {
-        return strstr(last_reason, "It is not known which nodes it has connected to since") != NULL;
-}
-
-/* No answer does not mean "not connected". */
-/* failure: nvidia-imex-ctl does not answer during a recovery -> no peer is named */
-static void test_recovery_without_an_answer_names_no_peer(void **state) {
-        static const char *const answers[] = { NULL, "{\"nodes\":{", "{\"nodes\":{}}" };
-
-        put("domain", str_or(answers[0], "not JSON"), 0644);
-        begin_to_wait();
-        assert_true(within(5000, says_nothing_is_known));
-        wait_for_answers(); /* by then the patience of 200 ms has passed */
-        wait_for_answers();
-        assert_non_null(strstr(last_reason, "gives no answer (nvidia-imex-ctl"));
-        assert_string_equal(last_awaited, "");
-        for (size_t i = 1; i < ARRAY_LEN(answers); i++) {
-                put("domain", answers[i], 0644);
-                wait_for_answers();
-                assert_true(says_nothing_is_known());
-                assert_string_equal(last_awaited, "");
-        }
-        put("domain", ALONE, 0644);
-        assert_true(within(15000, names_both));
-        /* From then on the connected nodes are known. */
-        put("domain", "not JSON", 0644);
-        wait_for_answers();
-        assert_string_equal(last_awaited, "n1, n2");
-}
-
 int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, make_dir, finish)
         const struct CMUnitTest tests[] = {
@@ -167,7 +137,6 @@ int main(void) {
                 T(test_recovery_counts_connected_peers),
                 T(test_recovery_ignores_stale_members),
                 T(test_recovery_starts_without_old_state),
-                T(test_recovery_without_an_answer_names_no_peer),
                 T(test_recovery_that_ends_by_itself_causes_no_restart),
         };
 

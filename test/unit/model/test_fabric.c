@@ -41,9 +41,9 @@ static void an_assignment_is_active_unless_it_has_a_state(void **state) {
         } rows[] = {
                 { NULL, true, false, false },
                 { "", true, false, false },
-                { FABRIC_RESERVED, false, true, false },
-                { FABRIC_LEAVING, false, false, true },
-                { FABRIC_ENDING, false, false, true },
+                { "Reserved", false, true, false },
+                { "Leaving", false, false, true },
+                { "Ending", false, false, true },
                 { "Unknown", false, false, false }, /* from a later version: no daemon runs IMEX for it */
         };
         (void)state;
@@ -56,7 +56,7 @@ static void an_assignment_is_active_unless_it_has_a_state(void **state) {
 }
 
 static void the_assignment_of_a_node_is_found_in_any_state(void **state) {
-        struct fabric_assignment list[] = { { .node = "n1" }, { .node = "n2", .state = FABRIC_LEAVING } };
+        struct fabric_assignment list[] = { { .node = "n1" }, { .node = "n2", .state = "Leaving" } };
         const struct fabric_domain d = { .assignments = list, .n_assignments = 2 };
         (void)state;
         assert_ptr_equal(fabric_assignment_of(&d, "n2"), &list[1]);

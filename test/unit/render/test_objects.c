@@ -516,10 +516,10 @@ static void a_fabric_object_is_decoded_as_it_was_rendered(void **state) {
                 { .node = "node-2",
                   .index = 1,
                   .epoch = 2,
-                  .state = FABRIC_ENDING,
+                  .state = "Ending",
                   .claim = "other",
                   .boot_id = "b" },
-                { .node = "node-3", .index = 2, .epoch = 1, .state = FABRIC_RESERVED },
+                { .node = "node-3", .index = 2, .epoch = 1, .state = "Reserved" },
         };
         struct fabric_removal removal = { "node-2", "pod" };
         struct fabric_domain domain = { .owner = channels[0].owner,

@@ -112,9 +112,9 @@ static void a_claim_that_a_cache_does_not_show_keeps_its_assignment(void **state
         assert_state(of(w, "d", "n0"), "");
         n->released = true;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING); /* until there is proof */
+        assert_state(of(w, "d", "n0"), "Leaving"); /* until there is proof */
         n->wanted = "d";
         step(w);
         assert_state(of(w, "d", "n0"), ""); /* as before */
@@ -126,7 +126,7 @@ static void a_deleted_domain_ends_although_claims_exist(void **state) {
         struct assignment_node *n = running(w);
         w->domains[0].ending = true;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_ENDING);
+        assert_state(of(w, "d", "n0"), "Ending");
         leave(w, n);
         step(w);
         assert_null(of(w, "d", "n0"));
@@ -145,7 +145,7 @@ static void a_missing_report_of_a_daemon_frees_nothing(void **state) {
         n->expected = false;
         for (int i = 0; i < 3; i++)
                 step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         assert_int_equal(of(w, "d", "n0")->index, 0);
 }
 
@@ -202,7 +202,7 @@ static void a_proof_reserves_the_index_of_a_node_with_claims(void **state) {
                         assert_int_equal(x->epoch, 12);
                         assert_state(x, "");
                 } else {
-                        assert_state(x, FABRIC_RESERVED);
+                        assert_state(x, "Reserved");
                         assert_null(x->claim);
                         assert_null(x->ip);
                 }
@@ -226,7 +226,7 @@ static void a_reservation_is_freed_when_the_claims_are_gone(void **state) {
         n->unprepared = "claim-n0";
         n->wanted = NULL; /* a cache does not show the claim */
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_RESERVED);
+        assert_state(of(w, "d", "n0"), "Reserved");
         n->released = true;
         step(w);
         assert_null(of(w, "d", "n0"));
@@ -263,7 +263,7 @@ static void without_a_slice_a_report_only_reserves_an_index(void **state) {
         leave(w, n);
         n->trust = ASSIGNMENT_TRUST_RESERVE;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         struct assignment_node *other = add_node(w, "n1");
         other->trust = ASSIGNMENT_TRUST_RESERVE;
         other->report.domain = "d";
@@ -299,7 +299,7 @@ static void a_node_that_changes_its_domain_shows_its_address_after_it_has_left(v
         add_domain(w, "e");
         n->wanted = "e";
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         assert_null(of(w, "d", "n0")->ip);
         assert_state(of(w, "e", "n0"), "");
         assert_null(of(w, "e", "n0")->ip);
@@ -518,7 +518,7 @@ static void a_running_assignment_counts_more_than_the_object(void **state) {
         step(w);
         /* Both nodes run with the index: the second one leaves. */
         assert_state(of(w, "d", "n0"), "");
-        assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n1"), "Leaving");
 }
 
 /* Otherwise each new version of the object would give the index to the other node, because the API server has
@@ -532,10 +532,10 @@ static void a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it(void 
         other->report.epoch = 11;
         step(w);
         assert_state(of(w, "d", "n0"), "");
-        assert_state(of(w, "d", "n1"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n1"), "Leaving");
         n->doubtful = true;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         assert_state(of(w, "d", "n1"), "");
 }
 
@@ -709,7 +709,7 @@ static void the_check_finds_every_wrong_assignment(void **state) {
         add_node(w, "n0");
         add_node(w, "n1");
         assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "gives index 1"));
-        two[1].state = FABRIC_LEAVING; /* and this one is new */
+        two[1].state = "Leaving"; /* and this one is new */
         assert_non_null(assignment_check(&w->in, &out, w->a));
         two[1].index = 2;
         assert_null(assignment_check(&w->in, &out, w->a));

@@ -46,7 +46,7 @@ static void an_assignment_without_claim_or_boot_id_does_not_end_by_their_absence
         n->released = true;
         step(w);
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
 }
 
 static void an_epoch_that_another_pod_of_the_node_has_left_has_ended(void **state) {
@@ -58,7 +58,7 @@ static void an_epoch_that_another_pod_of_the_node_has_left_has_ended(void **stat
         n->more_left = (int64_t[]){ 5, of(w, "d", "n0")->epoch };
         n->n_more_left = 1;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         n->n_more_left = 2;
         step(w);
         assert_null(of(w, "d", "n0"));
@@ -193,7 +193,7 @@ static void an_epoch_that_a_report_names_as_running_and_left_has_ended(void **st
 static void a_reservation_yields_to_a_node_that_may_run_with_its_index(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = {
-                { .node = "n0", .index = 1, .epoch = 15, .state = FABRIC_RESERVED },
+                { .node = "n0", .index = 1, .epoch = 15, .state = "Reserved" },
                 { .node = "n1", .index = 1, .epoch = 16, .claim = "claim-n1", .boot_id = "boot-n1" }
         };
         add_node(w, "n0")->wanted = "d";
@@ -223,7 +223,7 @@ static void the_address_belongs_to_the_daemon_with_the_assignment(void **state) 
 
 static void indices_that_are_freed_together_are_reused_in_their_order(void **state) {
         struct world *w = *state;
-        struct fabric_assignment list[] = { listed("n0", 0, 15, FABRIC_LEAVING), listed("n1", 1, 14, NULL) };
+        struct fabric_assignment list[] = { listed("n0", 0, 15, "Leaving"), listed("n1", 1, 14, NULL) };
         add_domain(w, "d");
         write_object(w, list, 2);
         for (int i = 0; i < 2; i++) {
@@ -306,7 +306,7 @@ static void a_domain_whose_owner_does_not_exist_ends_its_assignments(void **stat
         running(w);
         w->domains[0].gone = true;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_ENDING);
+        assert_state(of(w, "d", "n0"), "Ending");
 }
 
 static void the_standing_domain_is_removed_with_its_last_node(void **state) {
@@ -341,7 +341,7 @@ static void only_nodes_that_could_take_an_index_are_named_when_none_is_free(void
 static void a_full_object_takes_only_running_domains(void **state) {
         struct world *w = *state;
         struct fabric_domain *old = arena_alloc(w->a, ASSIGNMENT_DOMAINS_MAX * sizeof *old);
-        struct fabric_assignment x = listed("n0", 0, 15, FABRIC_LEAVING);
+        struct fabric_assignment x = listed("n0", 0, 15, "Leaving");
         for (int i = 0; i < ASSIGNMENT_DOMAINS_MAX; i++)
                 old[i] = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "x",
                                                             arena_printf(w->a, "x-%d", i) },
@@ -400,7 +400,7 @@ static void a_node_with_an_impossible_index_leaves(void **state) {
                 add_domain(w, "d");
                 write_object(w, &x, 1);
                 step(w);
-                assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+                assert_state(of(w, "d", "n0"), "Leaving");
                 world_free(w);
         }
         (void)state;
@@ -599,7 +599,7 @@ static void a_node_that_lies_hides_what_the_only_other_node_runs(void **state) {
 /* Its report is late: it shows an earlier epoch in the IMEX domain to which the node returns. */
 static void a_daemon_that_has_served_a_domain_may_serve_it_again(void **state) {
         struct world *w = *state;
-        struct fabric_assignment x = { .node = "n0", .index = 3, .epoch = 15, .state = FABRIC_RESERVED };
+        struct fabric_assignment x = { .node = "n0", .index = 3, .epoch = 15, .state = "Reserved" };
         struct assignment_node *n = add_node(w, "n0");
         add_domain(w, "d");
         write_object(w, &x, 1);
@@ -629,7 +629,7 @@ static void a_daemon_that_may_have_served_gets_no_other_domain_until_it_reports(
         w->in.fresh_pod_per_domain = true;
         n->wanted = "e";
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         assert_null(of(w, "e", "n0"));
         n->report.left = left;
         n->report.n_left = 1;
@@ -688,7 +688,7 @@ static void a_mark_for_another_pod_or_node_is_a_change(void **state) {
 /* Two nodes may have one index only if both had it before, or run with it. */
 static void the_check_knows_the_assignments_of_the_old_object(void **state) {
         struct world *w = *state;
-        struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n1", 1, 16, FABRIC_LEAVING) };
+        struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n1", 1, 16, "Leaving") };
         struct fabric_domain d = {
                 .owner.uid = "d", .slots = 2, .assignments = list, .n_assignments = ARRAY_LEN(list)
         };

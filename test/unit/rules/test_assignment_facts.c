@@ -39,8 +39,8 @@ struct world {
         size_t n_plugins;
         struct compute_domain cd;
         bool has_cd;
-        struct allocation grants[2];
-        size_t n_grants;
+        struct allocation allocations[2];
+        size_t n_allocations;
         const char *removes;
         bool confirms; /* the API server answers "no" to each question */
         char asked[300];
@@ -76,10 +76,10 @@ static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, voi
                 fn(v, &w->plugins[i]);
 }
 
-static void each_grant(void *u, const char *node, assignment_grant_fn *fn, void *v) {
+static void each_allocation(void *u, const char *node, assignment_allocation_fn *fn, void *v) {
         struct world *w = u;
-        for (size_t i = 0; i < w->n_grants; i++)
-                fn(v, &w->grants[i]);
+        for (size_t i = 0; i < w->n_allocations; i++)
+                fn(v, &w->allocations[i]);
 }
 
 static const struct compute_domain *get_domain(void *u, const char *uid) {
@@ -153,9 +153,9 @@ static int setup(void **state) {
         w->has_node = w->has_cd = true;
         w->slice = CLIQUE;
         w->cd.o.meta = (struct kube_meta){ .ns = "ns", .name = "cd", .uid = DOMAIN, .rv = "1" };
-        w->grants[0] =
+        w->allocations[0] =
                 (struct allocation){ .claim_uid = "c", .ns = "ns", .domain_uid = DOMAIN, .node = "n1" };
-        w->n_grants = w->n_plugins = 1;
+        w->n_allocations = w->n_plugins = 1;
         add_pod(w, "p1", 100, NULL);
         w->pods[0].report =
                 report_of(w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN "/3/7\",\"ready\":true");
@@ -186,7 +186,7 @@ static const struct assignment_node *node_facts(struct world *w) {
                                              .fabric = get_fabric,
                                              .daemons = each_daemon,
                                              .plugins = each_plugin,
-                                             .grants = each_grant,
+                                             .allocations = each_allocation,
                                              .domain = get_domain,
                                              .takes = takes,
                                              .idle = is_idle,
@@ -409,10 +409,10 @@ static void epochs_seen_in_the_object_of_another_partition_do_not_count(void **s
 static void a_claim_counts_only_for_a_computedomain_of_its_namespace(void **state) {
         struct world *w = *state;
         assert_string_equal(node_facts(w)->wanted, DOMAIN);
-        w->grants[0].ns = "another";
+        w->allocations[0].ns = "another";
         w->confirms = true;
         assert_null(node_facts(w)->wanted);
-        w->grants[0].ns = "ns";
+        w->allocations[0].ns = "ns";
         w->other_mode = true;
         assert_null(node_facts(w)->wanted);
 }
@@ -432,7 +432,7 @@ static void a_node_of_another_partition_leaves_this_one(void **state) {
 /* failure: a slow watch shows no claim of a node -> it leaves only after confirmation */
 static void a_node_is_released_only_after_confirmation(void **state) {
         struct world *w = *state;
-        w->n_grants = 0;
+        w->n_allocations = 0;
         assert_false(node_facts(w)->released);
         assert_string_equal(w->asked, "claim " DOMAIN " n1\n");
         w->confirms = true;
@@ -447,7 +447,7 @@ static void a_node_is_released_only_after_confirmation(void **state) {
 static void a_domain_is_deleted_only_after_confirmation(void **state) {
         struct world *w = *state;
         w->has_cd = false;
-        w->n_grants = 0;
+        w->n_allocations = 0;
         node_facts(w);
         assert_false(w->facts.input.domains[0].gone);
         w->confirms = true;
@@ -466,11 +466,11 @@ static void a_node_is_in_the_standing_domain_until_it_is_cordoned_and_unused(voi
         w->is_standing = w->other_mode = true; /* each ComputeDomain has only an assigned channel */
         w->object.n_domains = 0;
         w->pods[0].report = report_of(w, CLAIM, "");
-        w->n_grants = 0;
+        w->n_allocations = 0;
         assert_string_equal(node_facts(w)->wanted, standing);
         w->node.unschedulable = true;
         assert_null(node_facts(w)->wanted);
-        w->n_grants = 1;
+        w->n_allocations = 1;
         assert_string_equal(node_facts(w)->wanted, standing);
         w->slice = NULL; /* without a slice, its partition is unknown */
         assert_null(node_facts(w)->wanted);
@@ -483,7 +483,7 @@ static void without_a_standing_domain_its_nodes_are_released(void **state) {
         struct world *w = *state;
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
-        w->n_grants = 0;
+        w->n_allocations = 0;
         w->domain.owner = (struct fabric_owner){ "ComputeDomainFabric", NULL, CLIQUE, standing };
         w->pods[0].report =
                 report_of(w, CLAIM, arena_printf(w->a, ",\"assignment\":\"" CLIQUE "/%s/3/7\"", standing));
@@ -683,11 +683,11 @@ static void a_claim_of_an_unknown_computedomain_does_not_count(void **state) {
 /* The node has claims of several ComputeDomains. It stays in the IMEX domain that it need not leave. */
 static void a_node_that_is_listed_twice_is_in_the_domain_that_it_need_not_leave(void **state) {
         struct world *w = *state;
-        add_standing(w, FABRIC_LEAVING, 1);
+        add_standing(w, "Leaving", 1);
         w->more_domains[1] = w->domain;
         w->object.domains = w->more_domains;
         w->object.n_domains = 2;
-        w->n_grants = 0;
+        w->n_allocations = 0;
         assert_false(node_facts(w)->released);
         assert_string_equal(w->asked, "claim " DOMAIN " n1\n");
         w->more_domains[1].n_assignments = 0; /* only the IMEX domain that it leaves lists it */
@@ -702,7 +702,7 @@ an_assignment_of_another_isolation_ends_before_the_domain_that_stands_takes_the_
         char standing[37];
         fabric_standing_uid(CLIQUE, standing);
         w->is_standing = w->other_mode = true;
-        w->n_grants = 0;
+        w->n_allocations = 0;
         assert_null(node_facts(w)->wanted);
         assert_false(w->facts.input.nodes[0].released);
         w->confirms = true;
@@ -718,7 +718,7 @@ static void a_node_without_a_slice_stays_in_the_standing_domain(void **state) {
         add_standing(w, NULL, 1);
         w->object.domains = w->more_domains;
         w->is_standing = w->other_mode = true;
-        w->n_grants = 0;
+        w->n_allocations = 0;
         w->slice = NULL;
         assert_string_equal(node_facts(w)->wanted, standing);
         w->node.unschedulable = true;
@@ -737,7 +737,7 @@ static void each_domain_is_named_once_and_idle_only_without_assignments(void **s
         w->object.domains = w->more_domains;
         w->object.n_domains = 2;
         w->pods[0].report = report_of(w, CLAIM, ",\"assignment\":\"" CLIQUE "/" DOMAIN_2 "/4/9\"");
-        w->n_grants = 0;
+        w->n_allocations = 0;
         w->stale = true;
         node_facts(w);
         assert_int_equal(w->facts.input.n_domains, 3);
@@ -748,7 +748,7 @@ static void each_domain_is_named_once_and_idle_only_without_assignments(void **s
         assert_null(w->facts.input.domains[2].owner.name);
         assert_true(w->facts.pause);
         w->is_busy = true;
-        w->n_grants = 1; /* no other end is paused */
+        w->n_allocations = 1; /* no other end is paused */
         node_facts(w);
         assert_false(w->facts.input.domains[0].idle);
         assert_true(w->facts.pause);

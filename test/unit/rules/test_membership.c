@@ -5,9 +5,8 @@
 #include "rules/message.h"
 #include "rules/verdict.h"
 
-static const struct fabric_assignment active = { .node = "n1", .index = 3, .epoch = 7 }, leaving = {
-        .node = "n1", .index = 3, .epoch = 7, .state = FABRIC_LEAVING
-};
+static const struct fabric_assignment active = { .node = "n1", .index = 3, .epoch = 7 },
+                                      leaving = { .node = "n1", .index = 3, .epoch = 7, .state = "Leaving" };
 
 /* A node whose daemon has joined. */
 static struct member_facts joined(struct arena *a, bool ready) {

@@ -22,9 +22,9 @@ static void every_node_is_in_one_state(void **state) {
 }
 
 static void hosts_are_counted_by_the_reports_of_their_plugins(void **state) {
-        const struct host hosts[] = { { .name = "a", .state = HOST_UP },
-                                      { .name = "b", .state = HOST_DEGRADED },
-                                      { .name = "c", .state = HOST_DOWN },
+        const struct host hosts[] = { { .name = "a", .reported = true, .state = HOST_UP },
+                                      { .name = "b", .reported = true, .state = HOST_DEGRADED },
+                                      { .name = "c", .reported = true, .state = HOST_DOWN },
                                       { .name = "d" } };
         struct node_counts c = node_counts_hosts(hosts, ARRAY_LEN(hosts));
         assert_int_equal(c.nodes[NODE_COUNTS_READY], 1);

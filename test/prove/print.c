@@ -39,7 +39,7 @@ static void print_report(const struct report *r, FILE *out) {
                 fprintf(out, "; it answers recount %u", r->recount);
 }
 
-static void tell_daemon(const struct host *x, const struct host *y, FILE *out) {
+static void print_daemon(const struct host *x, const struct host *y, FILE *out) {
         const struct memory *m = &y->memory;
         if (!y->process)
                 fprintf(out, "the daemon exits");
@@ -59,14 +59,14 @@ static void tell_daemon(const struct host *x, const struct host *y, FILE *out) {
 }
 
 /* The daemon decides at once. Before it acts, the plugin may make steps. */
-static void tell_turn(const struct host *x, const struct host *y, unsigned plugin_steps, FILE *out) {
+static void print_turn(const struct host *x, const struct host *y, unsigned plugin_steps, FILE *out) {
         if (plugin_steps)
                 fprintf(out, "the daemon looks which claims use its domain, the plugin %s, and then ",
                         y->phase == CLAIM_PREPARED ? "prepares the claim" : "finds IMEX READY");
-        tell_daemon(x, y, out);
+        print_daemon(x, y, out);
 }
 
-static void tell_plugin(const struct host *x, const struct host *y, FILE *out) {
+static void print_plugin(const struct host *x, const struct host *y, FILE *out) {
         fprintf(out, y->phase == CLAIM_PREPARED ? "the plugin prepares the claim"
                      : y->note == NOTE_GRANTING ? "the plugin writes the grant"
                      : y->note == NOTE_JUDGED   ? "the plugin finds IMEX READY"
@@ -74,8 +74,8 @@ static void tell_plugin(const struct host *x, const struct host *y, FILE *out) {
                                                 : "");
 }
 
-static void tell_node(const struct world *before, unsigned kind, unsigned n, unsigned what,
-                      const struct world *after, FILE *out) {
+static void print_node(const struct world *before, unsigned kind, unsigned n, unsigned what,
+                       const struct world *after, FILE *out) {
         const struct host *x = &before->hosts[n], *y = &after->hosts[n];
         fprintf(out, "%s: ", node_name(n));
         switch (kind) {
@@ -88,12 +88,12 @@ static void tell_node(const struct world *before, unsigned kind, unsigned n, uns
                 break;
         case STEP_IMEX:
                 fprintf(out, "%s; ", x->imex == DECISION_IMEX_RUNS ? "IMEX is READY" : "IMEX has ended");
-                tell_daemon(x, y, out);
+                print_daemon(x, y, out);
                 break;
         case STEP_DELIVER:
                 fprintf(out, "the daemon %s version of the fabric object; ",
                         what % 2 ? "misses one and sees the next" : "sees the next");
-                tell_turn(x, y, what / 2, out);
+                print_turn(x, y, what / 2, out);
                 break;
         case STEP_NEW_POD:
                 fprintf(out, "Pod %u of the daemon is created", y->pod);
@@ -109,10 +109,10 @@ static void tell_node(const struct world *before, unsigned kind, unsigned n, uns
                                         : "which daemon claim was unprepared");
                 break;
         case STEP_PLUGIN:
-                tell_plugin(x, y, out);
+                print_plugin(x, y, out);
                 break;
         case STEP_DAEMON:
-                tell_turn(x, y, what, out);
+                print_turn(x, y, what, out);
                 break;
         default:
                 break;
@@ -144,8 +144,8 @@ static const char *const words[N_STEPS] = {
         [STEP_RESUME] = "begins, and sees all reports",
 };
 
-static void tell_controller(const struct world *before, unsigned kind, unsigned c, const struct world *after,
-                            FILE *out) {
+static void print_controller(const struct world *before, unsigned kind, unsigned c, const struct world *after,
+                             FILE *out) {
         const struct controller *x = &before->controllers[c], *y = &after->controllers[c];
         fprintf(out, "controller %u ", c + 1);
         if (kind == STEP_CONTROL && y->base) {
@@ -162,18 +162,18 @@ static void tell_controller(const struct world *before, unsigned kind, unsigned 
         }
 }
 
-void tell_step(const struct world *before, unsigned step, const struct world *after, FILE *out) {
+void print_step(const struct world *before, unsigned step, const struct world *after, FILE *out) {
         unsigned kind = step / (STEP_WHO * STEP_WHAT), who = step / STEP_WHAT % STEP_WHO,
                  what = step % STEP_WHAT;
         bool is_controller = kind == STEP_LOSE || (kind >= STEP_SEE && kind <= STEP_RESUME);
         if (is_controller)
-                tell_controller(before, kind, who, after, out);
+                print_controller(before, kind, who, after, out);
         else if (kind == STEP_DELETE_DOMAIN || kind == STEP_SNAPSHOT || kind == STEP_RESTORE)
                 fprintf(out, "%s%s", words[kind],
                         kind == STEP_RESTORE && what ? ", and the controllers restart" : "");
         else if (words[kind])
                 fprintf(out, "%s: %s", node_name(who), words[kind]);
         else
-                tell_node(before, kind, who, what, after, out);
+                print_node(before, kind, who, what, after, out);
         fputc('\n', out);
 }
