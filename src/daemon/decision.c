@@ -308,11 +308,15 @@ bool decision_peers(const struct compute_domain_fabric *f, const char *node,
 }
 
 void decision_left(const struct decision_memory *m, struct arena *a, struct decision_memory *ret) {
-        size_t n = m->n_left < DAEMON_REPORT_LEFT_MAX ? m->n_left : DAEMON_REPORT_LEFT_MAX - 1;
-        int64_t *left = arena_alloc(a, (n + 1) * sizeof *left);
-        BUG_ON(!m->now.domain);
-        if (n)
-                memcpy(left, m->left, n * sizeof *left);
+        bool full = m->n_left == DAEMON_REPORT_LEFT_MAX;
+        int64_t *left = arena_alloc(a, (m->n_left + 1) * sizeof *left);
+        size_t n = 0, lowest = 0;
+        for (size_t i = 1; i < m->n_left; i++)
+                if (m->left[i] < m->left[lowest])
+                        lowest = i;
+        for (size_t i = 0; i < m->n_left; i++)
+                if (!full || i != lowest)
+                        left[n++] = m->left[i];
         left[n] = m->now.epoch;
         *ret = *m;
         ret->left = left;

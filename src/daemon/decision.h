@@ -109,5 +109,7 @@ bool decision_peers(const struct compute_domain_fabric *f, const char *node,
                     const struct decision_assignment *now, struct arena *a, struct imex_peer **ret,
                     size_t *ret_n);
 
-/* Returns the memory after `now` has ended for good, allocated in the arena. */
+/* Returns the memory after `now` has ended for good, allocated in the arena. If `left` is full, the lowest
+ * epoch is dropped: decision_make() adds it again when there is room, if the fabric object still contains
+ * it. */
 void decision_left(const struct decision_memory *m, struct arena *a, struct decision_memory *ret);

@@ -127,12 +127,9 @@ static void another_assignment_never_runs_and_is_reported_as_left(void **state) 
                 int64_t closed;
         } cases[] = {
                 { "another", BOOT, NULL, 0 }, /* of an earlier daemon of the node */
-                { NULL, BOOT, NULL, 0 },
-                { CLAIM, "another", NULL, 0 }, /* from before the last reboot */
-                { CLAIM, NULL, NULL, 0 },
-                { CLAIM, BOOT, "Leaving", 0 },
-                { CLAIM, BOOT, "Ending", 0 },
-                { CLAIM, BOOT, NULL, 5 }, /* the daemon has left it */
+                { NULL, BOOT, NULL, 0 },      { CLAIM, "another", NULL, 0 }, /* from before the last reboot */
+                { CLAIM, NULL, NULL, 0 },     { CLAIM, BOOT, "Leaving", 0 },
+                { CLAIM, BOOT, "Ending", 0 }, { CLAIM, BOOT, NULL, 5 }, /* the daemon has left it */
                 { CLAIM, BOOT, NULL, 7 },
         };
 
@@ -288,8 +285,7 @@ static void an_impossible_assignment_is_not_taken(void **state) {
 static void a_reserved_index_is_neither_taken_nor_left(void **state) {
         struct world *w = *state;
 
-        w->in_a[0] =
-                (struct fabric_assignment){ .node = "n0", .index = 2, .epoch = 5, .state = "Reserved" };
+        w->in_a[0] = (struct fabric_assignment){ .node = "n0", .index = 2, .epoch = 5, .state = "Reserved" };
         assert_int_equal(decide(w), DECISION_STAY);
         assert_int_equal(w->d.memory.n_left, 0);
 }
@@ -716,8 +712,7 @@ static void peers_have_an_index_and_a_leaving_peer_has_no_address(void **state) 
         assert_string_equal(peers[0].ip, "10.0.0.1");
         assert_string_equal(peers[1].node, "n2");
         assert_string_equal(peers[1].ip, "");
-        w->in_a[2] =
-                (struct fabric_assignment){ .node = "n2", .index = 1, .epoch = 7, .state = "Reserved" };
+        w->in_a[2] = (struct fabric_assignment){ .node = "n2", .index = 1, .epoch = 7, .state = "Reserved" };
         assert_true(decision_peers(&w->fabric, "n0", &w->memory.now, w->a, &peers, &n));
         assert_int_equal(n, 2);
         assert_string_equal(peers[1].boot_id, "");
@@ -750,7 +745,7 @@ static void the_first_of_two_peers_with_one_index_or_name_counts(void **state) {
 
 /* ---- memory ---- */
 
-static void a_left_epoch_is_added_also_at_the_limit(void **state) {
+static void a_left_epoch_replaces_the_lowest_one_at_the_limit(void **state) {
         struct world *w = *state;
         int64_t many[DAEMON_REPORT_LEFT_MAX];
         struct decision_memory m;
@@ -767,9 +762,15 @@ static void a_left_epoch_is_added_also_at_the_limit(void **state) {
         assert_int_equal(m.left[2], 5);
         assert_int_equal(m.closed, 101);
         w->memory.n_left = DAEMON_REPORT_LEFT_MAX;
+        w->memory.now.epoch = 1000;
+        many[0] = 110;
+        many[10] = 100; /* the lowest need not be the first */
         decision_left(&w->memory, w->a, &m);
         assert_int_equal(m.n_left, DAEMON_REPORT_LEFT_MAX);
-        assert_int_equal(m.left[DAEMON_REPORT_LEFT_MAX - 1], 5);
+        assert_int_equal(m.left[0], 110);
+        assert_int_equal(m.left[10], 111);
+        assert_int_equal(m.left[DAEMON_REPORT_LEFT_MAX - 2], 100 + DAEMON_REPORT_LEFT_MAX - 1);
+        assert_int_equal(m.left[DAEMON_REPORT_LEFT_MAX - 1], 1000);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -809,7 +810,7 @@ int main(void) {
                 T(a_container_restarts_if_imex_fails_in_a_domain_that_it_cannot_leave),
                 T(peers_have_an_index_and_a_leaving_peer_has_no_address),
                 T(the_first_of_two_peers_with_one_index_or_name_counts),
-                T(a_left_epoch_is_added_also_at_the_limit),
+                T(a_left_epoch_replaces_the_lowest_one_at_the_limit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
