@@ -146,6 +146,7 @@ static bool allocations_same(const struct allocation *a, const struct allocation
 
 bool allocations_update(struct allocations *p, const struct claim_record *old, const struct claim_record *now,
                         struct allocation *ret_old, struct allocation *ret_new) {
+        BUG_ON(!old && !now);
         struct item *was = allocations_find(p, old);
         *ret_old = *ret_new = (struct allocation){ 0 };
         item_free(TAKE(p->left));

@@ -36,6 +36,7 @@ void first_seen_free(struct first_seen *s) {
 }
 
 int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now) {
+        BUG_ON(!what || now <= 0);
         struct seen *m;
         size_t n = strlen(what) + 1;
         HASH_FIND_STR(s->list, what, m);

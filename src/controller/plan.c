@@ -608,6 +608,7 @@ static void plan_ending(struct work *w) {
 }
 
 void plan_make(const struct plan_input *in, struct arena *a, struct plan *ret) {
+        BUG_ON(!in->uid || !in->mode || !in->settings || in->now <= 0);
         struct work w = { .in = in, .a = a, .out = ret };
         *ret = (struct plan){ 0 };
         if (in->cd && !in->cd->o.meta.deleted)

@@ -73,6 +73,7 @@ static void on_room(struct kube_wants_room *r);
 
 struct writes *writes_new(const struct writes_options *o) {
         struct writes *w = xnew(struct writes);
+        BUG_ON(!o->client || !o->queue || !o->manager);
         w->o = *o;
         w->room.fn = on_room;
         w->round = 1;

@@ -247,6 +247,7 @@ void decision_make(const struct decision_input *in, struct arena *a, struct deci
         const struct decision_memory *m = in->memory;
         const struct compute_domain_fabric *f = in->fabric;
         struct view l = { .in = in };
+        BUG_ON(!in->node || !in->claim || !in->boot_id || m->n_left > DAEMON_REPORT_LEFT_MAX);
         BUG_ON(!m->now.domain && in->imex != DECISION_IMEX_NONE);
         BUG_ON(m->now.domain && m->now.epoch > m->closed);
         *ret = (struct decision){ .step = DECISION_STAY, .why = "", .waits_for = "", .memory = *m };
@@ -285,6 +286,7 @@ static bool lists(const struct imex_peer *peers, size_t n, const struct fabric_a
 bool decision_peers(const struct compute_domain_fabric *f, const char *node,
                     const struct decision_assignment *now, struct arena *a, struct imex_peer **ret,
                     size_t *ret_n) {
+        BUG_ON(!now->domain);
         const struct fabric_domain *d = fabric_domain_of(f, now->domain);
         size_t n = 0;
         if (!d)
@@ -311,6 +313,7 @@ void decision_left(const struct decision_memory *m, struct arena *a, struct deci
         bool full = m->n_left == DAEMON_REPORT_LEFT_MAX;
         int64_t *left = arena_alloc(a, (m->n_left + 1) * sizeof *left);
         size_t n = 0, lowest = 0;
+        BUG_ON(!m->now.domain || m->n_left > DAEMON_REPORT_LEFT_MAX);
         for (size_t i = 1; i < m->n_left; i++)
                 if (m->left[i] < m->left[lowest])
                         lowest = i;

@@ -147,6 +147,7 @@ void state_file_unlock(struct state_file *f) {
 
 void state_file_set(struct state_file *f, bool ready, int64_t index, enum imex_status status,
                     const char *reason) {
+        BUG_ON(status >= IMEX_STATES || !reason);
         struct imex_state was = f->state;
 
         f->state.ready = ready;

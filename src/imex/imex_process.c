@@ -264,6 +264,7 @@ void imex_process_up(struct imex_process *p) {
 struct imex_process *imex_process_new(uv_loop_t *loop, const struct imex_process_options *o) {
         struct imex_process *p = xnew(struct imex_process);
 
+        BUG_ON(!o->argv || !o->argv[0] || !o->line || !o->changed);
         p->loop = loop;
         p->o = *o;
         loop_turn_init(&p->turn, loop, imex_process_on_turn, p);

@@ -42,6 +42,7 @@ void imex_recovery_evaluate(const struct imex_recovery_facts *f, struct imex_rec
         const struct imex_members *base = f->before ? f->before : f->now;
         struct imex_recovery_verdict v = { 0 };
 
+        BUG_ON(!base || (f->n_seen && !f->seen));
         if (f->waited_ms < f->limit_ms) {
                 *ret = (struct imex_recovery_verdict){ .again_ms = f->limit_ms - f->waited_ms };
                 return;

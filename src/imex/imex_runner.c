@@ -498,6 +498,7 @@ static void imex_runner_on_domain(void *u, const struct imex_ctl_domain *d, cons
 /* Life cycle */
 
 void imex_runner_set_members(struct imex_runner *a, const struct imex_members *m) {
+        BUG_ON(!m || (m->n_peers && !m->peers));
         if (a->want && imex_members_equal(a->want, m))
                 return;
         struct arena *fresh = arena_new(1024);
@@ -552,6 +553,8 @@ int imex_runner_new(uv_loop_t *loop, const struct imex_runner_options *o, struct
                     const struct imex_members **ret_members, struct err *e) {
         struct imex_members *known = NULL;
 
+        BUG_ON(!o->dir || !o->hosts_path || !o->run_dir || !o->imex_path || !o->ctl_path || !o->own_ip);
+        BUG_ON(!o->identity || !o->max_nodes || !o->changed || !o->stopped || !o->output || !o->failing);
         *ret_members = NULL;
         if (file_mkdirs(o->dir, 0755, e) < 0)
                 return -1;

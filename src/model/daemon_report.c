@@ -76,6 +76,7 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
 }
 
 void daemon_report_render(const struct daemon_report *r, struct buf *out) {
+        BUG_ON(r->n_left > DAEMON_REPORT_LEFT_MAX);
         _cleanup_(buf_done) struct buf id = BUF_INIT(ASSIGNMENT_ID_MAX), left = BUF_INIT(1 << 16);
         struct jw w = JW(out);
         if (r->has_assignment)

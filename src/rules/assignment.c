@@ -7,6 +7,7 @@
 
 #include "imex/imex_files.h"
 #include "rules/rules.h"
+#include "rules/sorted.h"
 
 enum { PORT_BITS = 12 };
 _Static_assert(ASSIGNMENT_PORT_LAST - ASSIGNMENT_PORT_FIRST + 1 == 1 << PORT_BITS, "a port for each hash");
@@ -649,6 +650,8 @@ static bool is_changed(const struct assignment_input *in, const struct assignmen
 }
 
 void assignment_make(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
+        BUG_ON_UNSORTED(in->nodes, in->n_nodes, name);
+        BUG_ON(in->slots < 1 || in->slots > FABRIC_SLOTS_MAX);
         const struct assignment_input bounded = within_bounds(in, a);
         *ret = (struct assignment){ .epoch = last_epoch(&bounded) };
         count_again(&bounded, a, ret);

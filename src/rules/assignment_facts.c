@@ -362,6 +362,9 @@ static bool is_copy(const struct compute_domain_fabric *f) {
 }
 
 void assignment_facts_make(const struct assignment_source *s, struct arena *a, struct assignment_facts *ret) {
+        BUG_ON(!s->clique || !*s->clique);
+        for (size_t i = 1; i < s->n_names; i++)
+                BUG_ON(strcmp(s->names[i - 1], s->names[i]) >= 0);
         struct work w = { .s = s, .a = a, .out = ret };
         const struct compute_domain_fabric *f = s->object;
         *ret = (struct assignment_facts){ 0 };

@@ -24,6 +24,8 @@ static void channel_condition_add(struct buf *b, const struct own_channel *x) {
 }
 
 void channel_condition(const struct own_channel *list, size_t n, struct arena *a, struct cd_condition *ret) {
+        for (size_t i = 1; i < n; i++)
+                BUG_ON(strcmp(list[i - 1].fabric, list[i].fabric) >= 0);
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         size_t lacking = 0, named = 0;
         *ret = (struct cd_condition){ .type = CONDITION_CHANNEL_ASSIGNED,

@@ -10,6 +10,7 @@
 #include "base/stderr.h"
 #include "rules/majority.h"
 #include "rules/message.h"
+#include "rules/sorted.h"
 
 enum { N_CONDITIONS = 8 };
 
@@ -591,6 +592,9 @@ static void take_assignments(struct work *w) {
 }
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {
+        BUG_ON(!f->fabric || f->now <= 0 || (f->n_remembered && !f->remembered));
+        BUG_ON_UNSORTED(f->nodes, f->n_nodes, name);
+        BUG_ON_UNSORTED(f->owners, f->n_owners, uid);
         struct work w = { .f = f, .a = a, .d = ret };
         struct message_list held = { .between = "; " };
         struct majority m;

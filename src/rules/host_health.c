@@ -4,6 +4,7 @@
 #include "api/kinds.h"
 #include "api/names.h"
 #include "api/reasons.h"
+#include "rules/sorted.h"
 
 enum { NAMED_AT_MOST = 5, REASON_AT_MOST = 200 };
 
@@ -29,6 +30,7 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
 
 void host_health(const struct host *hosts, size_t n, bool of_daemons, struct arena *a,
                  struct cd_condition *ret) {
+        BUG_ON_UNSORTED(hosts, n, name);
         static const struct words {
                 const char *type, *down, *degraded, *up, *all_up, *unknown;
         } words[] = {

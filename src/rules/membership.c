@@ -7,6 +7,7 @@
 #include "api/states.h"
 #include "base/stderr.h"
 #include "rules/message.h"
+#include "rules/sorted.h"
 
 static void set_why(struct member *m, enum member_why why, const char *message) {
         m->why = why;
@@ -160,6 +161,7 @@ static void membership_count(struct membership *all, const struct member *m) {
 }
 
 void membership_make(const struct member_facts *list, size_t n, struct arena *a, struct membership *ret) {
+        BUG_ON_UNSORTED(list, n, name);
         *ret = (struct membership){ .members = arena_alloc(a, (n + 1) * sizeof *ret->members),
                                     .cliques = arena_alloc(a, (n + 1) * sizeof *ret->cliques) };
         for (size_t i = 0; i < n; i++) {
@@ -209,6 +211,7 @@ static int membership_by_name(const void *x, const void *y) {
 }
 
 void membership_make_go(const struct go_facts *f, struct arena *a, struct membership *ret) {
+        BUG_ON(!f->cd);
         size_t n = f->n_cliques ? 0 : f->cd->n_nodes, kept = 0;
         for (size_t i = 0; i < f->n_cliques; i++)
                 n += f->cliques[i]->n_nodes;

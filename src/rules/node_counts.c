@@ -19,12 +19,14 @@ struct node_counts node_counts_daemons(const struct membership *all, size_t peer
         };
         struct node_counts c = { .peers_missing = peers_missing };
         for (size_t i = 0; i < all->n_members; i++) {
+                BUG_ON((size_t)all->members[i].why >= ARRAY_LEN(states));
                 c.nodes[states[all->members[i].why]]++;
         }
         return c;
 }
 
 struct node_counts node_counts_hosts(const struct host *hosts, size_t n) {
+        BUG_ON(n && !hosts);
         struct node_counts c = { 0 };
         for (size_t i = 0; i < n; i++)
                 c.nodes[!hosts[i].reported          ? NODE_COUNTS_LOST

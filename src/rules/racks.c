@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "model/rack.h"
+#include "rules/sorted.h"
 
 bool racks_is_domain(const struct compute_domain *cd) {
         const char *template = cd->channel ? cd->channel->template_name : NULL;
@@ -38,6 +39,8 @@ static const char *nodes_text(const struct racks_facts *f, struct arena *a, size
 
 void racks_decide(const struct compute_domain *cd, const struct racks_facts *f, struct arena *a,
                   struct racks_decision *ret) {
+        BUG_ON(!cd || f->now <= 0);
+        BUG_ON_UNSORTED(f->nodes, f->n_nodes, name);
         size_t n;
         bool doubted = false;
         *ret = (struct racks_decision){ .nodes = nodes_text(f, a, &n, &doubted) };

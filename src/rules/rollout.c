@@ -80,6 +80,7 @@ static enum rollout_choice choose(const struct rollout_daemon *d, bool proven, s
 
 void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum rollout_choice *choices,
                   struct rollout *ret) {
+        BUG_ON(n && (!list || !choices));
         struct count c = { 0 };
         *ret = (struct rollout){ 0 };
         for (size_t i = 0; i < n; i++)

@@ -9,6 +9,7 @@
 #include "base/stderr.h"
 
 const char *rules_label(const char *current, const struct allocation *claims, size_t n) {
+        BUG_ON(n && !claims);
         const struct allocation *oldest = NULL;
         for (size_t i = 0; i < n; i++) {
                 const struct allocation *c = &claims[i];
@@ -185,6 +186,7 @@ static int64_t take_free(struct known *k, struct search *s, const int64_t *freed
 
 void rules_indices(const struct rules_indices_input *in, struct arena *a, struct rules_index *ret_indices,
                    const int64_t **ret_freed, size_t *ret_n_freed) {
+        BUG_ON(!ret_indices || !ret_freed || !ret_n_freed);
         /* An index that is freed in this step is appended to the list, so it is reused last. */
         int64_t *list = arena_alloc(a, (in->n_freed + in->n_held + 1) * sizeof *list);
         size_t n_list = 0, n = 0;

@@ -253,6 +253,7 @@ static bool verdict_same_conditions(const struct compute_domain *cd, const struc
 
 /* Derives the rest of the verdict from the conditions and the object. */
 static void conclude(const struct verdict_input *in, const struct listed *l, struct verdict *v) {
+        BUG_ON(!in->cd || in->now <= 0 || !v->n_conditions || v->n_conditions > ARRAY_LEN(v->conditions));
         const struct compute_domain *cd = in->cd;
         v->status = domain_status_name(verdict_is_true(&v->conditions[0]) ? DOMAIN_READY : DOMAIN_NOT_READY);
         for (size_t i = 0; i < v->n_conditions; i++) {
@@ -449,6 +450,7 @@ static size_t node_events(const struct compute_domain *cd, const struct membersh
                 while (!streq(m->entry.node,
                               now->node)) { /* both are sorted by name, and each has a member */
                         m++;
+                        BUG_ON(m == all->members + all->n_members);
                 }
                 if (was)
                         node_warning(was, now, m, a, list, &n);
@@ -493,6 +495,7 @@ static bool has_reason(const struct verdict_event *list, size_t n, const char *r
 
 size_t verdict_events(const struct compute_domain *cd, const struct membership *all, const struct verdict *v,
                       struct arena *a, struct verdict_event **ret) {
+        BUG_ON(!v->n_conditions);
         struct verdict_event *list =
                 arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
         size_t n = v->has_nodes && all->n_members + cd->n_nodes ? node_events(cd, all, v, a, list) : 0;
