@@ -4,6 +4,7 @@
  *
  *     compute-domain-kubelet-plugin             the plugin
  *     compute-domain-kubelet-plugin prestart    the init container: waits for the driver
+ *     compute-domain-kubelet-plugin check-node  checks the node with the settings of the plugin
  *     compute-domain-kubelet-plugin channels    prints the IMEX channels of the container that it runs in
  *     compute-domain-kubelet-plugin nvml-worker query PATH    the process that asks NVML */
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/flags.h"
+#include "cd_plugin/cd_check.h"
 #include "cd_plugin/cd_driver.h"
 #include "cd_plugin/channel_nodes.h"
 #include "cd_plugin/host_report.h"
@@ -295,6 +297,27 @@ static void cd_plugin_main_begin(struct node_main *m, const struct flag *flags) 
         cd_metrics_offered(&p->metrics, REASON_DRIVER_NOT_QUERIED);
 }
 
+static int cd_plugin_main_check_node(struct plugin *p, const struct flag *flags, int argc, char **argv) {
+        struct check_list l;
+        bool json = false;
+        int r = check_node_flags(&p->main, flags, argc, argv, &json);
+
+        if (r >= 0)
+                return r;
+        check_list_init(&l);
+        cd_check_run(&l, &(struct cd_check_options){ .node = { .flags = &p->flags,
+                                                               .driver_name = CD_DRIVER,
+                                                               .host_root = p->host_root },
+                                                     .mode = p->cd.mode,
+                                                     .strict_fabric = mode_strict_fabric(&p->main.gates),
+                                                     .socket_path = p->imex_socket,
+                                                     .queries_host = p->host_interval_ms > 0,
+                                                     .trusts_toolkit = p->trust_toolkit });
+        r = check_node_print(&l, PROGRAM, p->flags.node, json);
+        check_list_done(&l);
+        return r;
+}
+
 int main(int argc, char **argv) {
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(PROGRAM, argc - 1, argv + 1);
@@ -363,5 +386,7 @@ int main(int argc, char **argv) {
                 .withdraw = cd_plugin_main_withdraw,
                 .own_device = CD_DEVICE_DAEMON,
         };
+        if (argc > 1 && streq(argv[1], CHECK_NODE))
+                return cd_plugin_main_check_node(&p, flags, argc - 1, argv + 1);
         return node_main(&p.main, flags, argc, argv);
 }

@@ -2,6 +2,7 @@
 /* gpu-kubelet-plugin: offers a node's GPUs and MIG devices and prepares the claims for them.
  *
  *     gpu-kubelet-plugin                            the plugin
+ *     gpu-kubelet-plugin check-node                 checks the node with the settings of the plugin
  *     gpu-kubelet-plugin nvml-worker query PATH     the process that queries NVML
  *     gpu-kubelet-plugin nvml-worker events PATH    the process that watches for XIDs */
 #include <ctype.h>
@@ -18,6 +19,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "gpu_plugin/device_plugin.h"
+#include "gpu_plugin/gpu_check.h"
 #include "gpu_plugin/gpu_driver.h"
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/gpu_hook.h"
@@ -443,6 +445,23 @@ static void gpu_plugin_main_begin(struct node_main *m, const struct flag *flags)
         gpu_metrics_init(&p->metrics, p->flags.node);
 }
 
+static int gpu_plugin_main_check_node(struct plugin *p, const struct flag *flags, int argc, char **argv) {
+        struct check_list l;
+        bool json = false;
+        int r = check_node_flags(&p->main, flags, argc, argv, &json);
+
+        if (r >= 0)
+                return r;
+        check_list_init(&l);
+        gpu_check_run(&l, &(struct gpu_check_options){ .node = { .flags = &p->flags,
+                                                                 .driver_name = GPU_DRIVER,
+                                                                 .host_root = p->host_root },
+                                                       .sockets = p->ipc_sockets });
+        r = check_node_print(&l, PROGRAM, p->flags.node, json);
+        check_list_done(&l);
+        return r;
+}
+
 int main(int argc, char **argv) {
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
@@ -497,6 +516,8 @@ int main(int argc, char **argv) {
                 .stop = gpu_plugin_main_stop,
                 .withdraw = gpu_plugin_main_withdraw,
         };
+        if (argc > 1 && streq(argv[1], CHECK_NODE))
+                return gpu_plugin_main_check_node(&p, flags, argc - 1, argv + 1);
         int r = node_main(&p.main, flags, argc, argv);
         free(p.sys);
         free(p.dev);

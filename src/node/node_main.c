@@ -369,14 +369,10 @@ static int check_all(struct node_main *m, struct err *e) {
         return m->check(m, e);
 }
 
-int node_main(struct node_main *m, const struct flag *flags, int argc, char **argv) {
+int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv) {
         int rest;
         bool help;
         struct err e;
-        if (argc > 1 && streq(argv[1], NVML_WORKER))
-                return nvml_worker_main(argc - 2, argv + 2);
-        if (version_asked(argc, argv, m->program))
-                return 0;
         int r = flags_parse(flags, argc, argv, &rest, &help, &e);
         if (r == 0 && help) {
                 flags_usage(flags, stdout);
@@ -391,6 +387,17 @@ int node_main(struct node_main *m, const struct flag *flags, int argc, char **ar
                 return 2;
         }
         log_setup(streq(m->flags->log_format, "json") ? LOG_JSON : LOG_TEXT, (int)m->flags->verbosity);
+        return -1;
+}
+
+int node_main(struct node_main *m, const struct flag *flags, int argc, char **argv) {
+        if (argc > 1 && streq(argv[1], NVML_WORKER))
+                return nvml_worker_main(argc - 2, argv + 2);
+        if (version_asked(argc, argv, m->program))
+                return 0;
+        int r = node_main_flags(m, flags, argc, argv);
+        if (r >= 0)
+                return r;
         m->begin(m, flags);
         r = run_plugin(m);
         node_metrics_done(m->metrics);

@@ -100,6 +100,8 @@ struct node_main {
         int status;
 };
 
+/* Reads the command line. Returns a number below 0 if the process can continue, otherwise its exit status. */
+int node_main_flags(struct node_main *m, const struct flag *flags, int argc, char **argv);
 /* Runs the program of a plugin: the process that calls NVML, the output of --version or --help, or the plugin
  * until it ends. Returns the exit status. */
 int node_main(struct node_main *m, const struct flag *flags, int argc, char **argv);

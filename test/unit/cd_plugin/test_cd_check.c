@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What check-node judges only for ComputeDomains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/states.h"
+#include "cd_plugin/cd_check.h"
+
+#define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
+
+static struct check_list list;
+static struct gates gates;
+
+static int begin(void **state) {
+        check_list_init(&list);
+        return 0;
+}
+
+static int end(void **state) {
+        check_list_done(&list);
+        return 0;
+}
+
+static const struct imex_mode *mode(const char *imex_mode, const char *isolation) {
+        const struct imex_mode *m;
+        struct err e;
+        gates_init(&gates);
+        assert_int_equal(mode_resolve(&gates, imex_mode, isolation, &m, &e), 0);
+        return m;
+}
+
+static void expect(const char *name, enum check_state state, const char *want) {
+        assert_int_equal(list.n, 1);
+        assert_string_equal(list.items[0].name, name);
+        if (!strstr(list.items[0].text, want) || list.items[0].state != state)
+                fail_msg("%s: %d %s", name, list.items[0].state, list.items[0].text);
+        assert_int_equal(list.items[0].remedy && *list.items[0].remedy, state == CHECK_PROBLEM);
+        list.n = 0;
+}
+
+static void the_state_of_the_fabric_is_judged(void **state) {
+        struct nvml_gpu gpu = { "NVIDIA GB200", "GPU-a", 0, 3, 0, 2, CLUSTER };
+        const struct nvml_facts f = { "580.95.05", &gpu, 1 };
+
+        cd_check_fabric(&list, &f, mode(NULL, NULL), true);
+        expect("fabric", CHECK_OK, CLUSTER ".2");
+        gpu.fabric_state = 2;
+        cd_check_fabric(&list, &f, mode(NULL, NULL), true);
+        expect("fabric", CHECK_PROBLEM, "GPU-a");
+        gpu.fabric_state = 3;
+        gpu.fabric_status = 999;
+        cd_check_fabric(&list, &f, mode(NULL, NULL), true);
+        expect("fabric", CHECK_PROBLEM, "GPU-a");
+        gpu = (struct nvml_gpu){ "NVIDIA H100", "GPU-a", 3, 0, 0, 0, "" };
+        cd_check_fabric(&list, &f, mode(NULL, NULL), true);
+        expect("fabric", CHECK_OK, "no multi-node NVLink");
+        /* No channel can be assigned there. */
+        cd_check_fabric(&list, &f, mode(NULL, "channel"), true);
+        expect("fabric", CHECK_PROBLEM, "");
+}
+
+static void the_driver_needs_imex_channels(void **state) {
+        cd_check_channels(&list, STR("Character devices:\n195 nvidia\n234 nvidia-caps-imex-channels\n"),
+                          2048);
+        expect("imex-channels", CHECK_OK, "2048 IMEX channels (major 234)");
+        cd_check_channels(&list, STR("Character devices:\n195 nvidia\n"), 2048);
+        expect("imex-channels", CHECK_PROBLEM, "nvidia-caps-imex-channels");
+}
+
+static void host(const struct imex_mode *m, enum host_imex_state state, const char *word,
+                 const char *reason) {
+        struct host_imex_status s = { .state = state };
+        snprintf(s.word, sizeof s.word, "%s", word);
+        snprintf(s.reason, sizeof s.reason, "%s", reason);
+        cd_check_host(&list, m, &s);
+}
+
+static void imex_of_the_host_is_in_the_way_of_the_daemon(void **state) {
+        const struct imex_mode *m = mode(NULL, NULL);
+
+        host(m, HOST_IMEX_UNKNOWN, "", "the host has no command socket");
+        expect("host-imex", CHECK_OK, "no command socket");
+        host(m, HOST_IMEX_DOWN, IMEX_STATE_UNAVAILABLE, "");
+        expect("host-imex", CHECK_OK, "in the way");
+        host(m, HOST_IMEX_UP, IMEX_STATE_READY, "");
+        expect("host-imex", CHECK_PROBLEM, "(READY)");
+        host(m, HOST_IMEX_DOWN, "", "it did not answer");
+        expect("host-imex", CHECK_SKIPPED, "it did not answer");
+}
+
+static void hosts_that_run_imex_must_be_ready(void **state) {
+        const struct imex_mode *m = mode("hostManaged", NULL);
+
+        host(m, HOST_IMEX_UP, IMEX_STATE_READY, "");
+        expect("host-imex", CHECK_OK, "READY");
+        host(m, HOST_IMEX_DEGRADED, IMEX_STATE_READY, "n2 is missing");
+        expect("host-imex", CHECK_PROBLEM, "n2 is missing");
+        host(m, HOST_IMEX_DOWN, IMEX_STATE_UNAVAILABLE, "it is UNAVAILABLE");
+        expect("host-imex", CHECK_PROBLEM, "UNAVAILABLE");
+        host(m, HOST_IMEX_UNKNOWN, "", "");
+        expect("host-imex", CHECK_PROBLEM, "does not answer");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(the_state_of_the_fabric_is_judged, begin, end),
+                cmocka_unit_test_setup_teardown(the_driver_needs_imex_channels, begin, end),
+                cmocka_unit_test_setup_teardown(imex_of_the_host_is_in_the_way_of_the_daemon, begin, end),
+                cmocka_unit_test_setup_teardown(hosts_that_run_imex_must_be_ready, begin, end),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
