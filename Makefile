@@ -44,10 +44,10 @@ programs := $(build)/src/controller/compute-domain-controller \
 standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nvidia-imex nvidia-imex-ctl nvidia-smi standin-knob)
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons helm
 
 .PHONY: all deps check-deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures reference clean \
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long matrix pictures reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 # ninja uses all processors, and must not run twice at the same time in one folder.
@@ -175,12 +175,12 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels daemons gpu_kill_points
+without_cluster := emulated simulate channels daemons gpu_kill_points helm
 # The files of test/long, and the tests with the tag long of test/cluster.
 long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long)
+long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter helm,$(PART)),helm-long)
 ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -197,6 +197,11 @@ channels-long: all
 # Each step of Prepare and Unprepare of GPUs; `make test` has every seventh.
 gpu-kill-points-long: all check-deps
 	EVERY_POINT=yes meson test -C $(build) --no-rebuild --timeout-multiplier 20 gpu_plugin_kill_points daemon_kill_points cd_plugin_claims_rebuild
+
+# The Helm of the tests uses Kubernetes' versions of common modules. It must answer like a Helm with its own versions.
+helm-long: deps
+	test/cluster/tools helm helm-alone prometheus
+	HELM=$(abspath test/chart/both-helms) bats test/chart
 
 # Fifty ComputeDomains after each other on the same nodes and addresses; `make test` has four.
 daemons-long: all

@@ -26,6 +26,7 @@ debian_suite=trixie
 
 kube_bin=$cache/kubernetes-$kubernetes_version
 helm_bin=$cache/helm-$helm_version
+helm_alone_bin=$cache/helm-$helm_version-alone
 debian_root=$cache/debian-$debian_suite
 prometheus_root=$cache/prometheus-$debian_suite
 # Debian's runc cannot run pods in a user namespace. For one version of Kubernetes, a newer containerd and runc are
@@ -39,6 +40,8 @@ kueue_version=$(sed -n 's|^sigs.k8s.io/kueue \(v[0-9.]*\) .*|\1|p' "$here/progra
 kueue_bin=$cache/kueue-$kueue_version
 actionlint_bin=$cache/actionlint-$(sed -n 's|^\tgithub.com/rhysd/actionlint \(v[0-9.]*\) .*|\1|p' "$here/programs/actionlint/go.mod")
 release_bin=$cache/release-$(sha256sum <"$here/programs/release/go.mod" | cut -c1-12)
+krew_version=v0.4.3
+krew_bin=$cache/krew-$krew_version
 vale_version=$(sed -n 's|^\tgithub.com/vale-cli/vale/v3 \(v[0-9.]*\) .*|\1|p' "$here/programs/vale/go.mod")
 vale_bin=$cache/vale-$vale_version
 torch_image=$cache/torch-$debian_suite/torch.tar
