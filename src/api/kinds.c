@@ -163,6 +163,16 @@ const struct jd_field daemon_pod_fields[] = {
         JD_END,
 };
 
+const struct daemon_pod *daemon_pod_choose(const struct daemon_pod *a, const struct daemon_pod *b) {
+        if (a && pod_ended(&a->pod))
+                a = NULL;
+        if (b && pod_ended(&b->pod))
+                b = NULL;
+        bool better = b && (!a || (b->report && !a->report) ||
+                            (!b->report == !a->report && b->pod.o.meta.created > a->pod.o.meta.created));
+        return better ? b : a;
+}
+
 const struct jd_field plugin_pod_fields[] = {
         JD_OBJ(struct plugin_pod, "metadata", o.meta, kube_f_meta),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_STATE, host_state),
@@ -336,4 +346,20 @@ bool slice_clique(const struct slice *s, const char **ret) {
                 if (s->devices[i].clique_id)
                         *ret = s->devices[i].clique_id;
         return s->n_devices > 0 || s->clique_id;
+}
+
+const struct slice *slice_choose(const struct slice *a, const struct slice *b, bool attributes_count,
+                                 const char **ret_clique) {
+        const struct slice *const both[] = { a, b };
+        const struct slice *best = NULL;
+        for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+                const struct slice *s = both[i];
+                const char *clique;
+                if (s && slice_clique(s, &clique) && (*clique || s->clique_id || attributes_count) &&
+                    (!best || s->o.meta.created >= best->o.meta.created)) {
+                        best = s;
+                        *ret_clique = clique;
+                }
+        }
+        return best;
 }

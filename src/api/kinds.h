@@ -107,6 +107,9 @@ struct daemon_pod {
         const char *report; /* annotation IMEX_ANNOTATION_REPORT, NULL until its first report */
 };
 extern const struct jd_field daemon_pod_fields[];
+/* Returns the one of two Pods on a node that counts; NULL: both have ended. Prefers a Pod that has reported,
+ * then the newest. `a` and `b` may be NULL. */
+const struct daemon_pod *daemon_pod_choose(const struct daemon_pod *a, const struct daemon_pod *b);
 /* Returns whether an update changes anything that the rules use. */
 bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b);
 
@@ -194,6 +197,11 @@ const void *slice_trim(void *slice, struct arena *a);
  * If the plugin withholds the devices for another reason, an annotation of the slice contains the clique
  * ID. */
 bool slice_clique(const struct slice *s, const char **ret);
+/* Returns the one of two slices of a node that shows its clique ID, the newer one first; NULL: neither shows
+ * it. attributes_count: a device without the attribute cliqueID means a node outside any partition, as with
+ * driver-managed IMEX. `a` and `b` may be NULL. *ret_clique is not changed if neither shows it. */
+const struct slice *slice_choose(const struct slice *a, const struct slice *b, bool attributes_count,
+                                 const char **ret_clique);
 /* Returns the rack in the attributes of the slice's devices; NULL: they have none. */
 const char *slice_rack(const struct slice *s);
 

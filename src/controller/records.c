@@ -220,11 +220,8 @@ const struct compute_domain_fabric *records_fabric(const struct controller *c, c
 }
 
 static bool choose_daemon(void *u, const struct kube_object *o) {
-        const struct daemon_pod **best = u, *p = (const struct daemon_pod *)o;
-        if (!pod_ended(&p->pod) &&
-            (!*best || (p->report && !(*best)->report) ||
-             (!p->report == !(*best)->report && o->meta.created > (*best)->pod.o.meta.created)))
-                *best = p;
+        const struct daemon_pod **best = u;
+        *best = daemon_pod_choose(*best, (const struct daemon_pod *)o);
         return true;
 }
 
@@ -237,19 +234,12 @@ const struct daemon_pod *records_daemon(const struct controller *c, const char *
 struct newest {
         const struct slice *slice;
         const char *clique;
-        bool attributes_count; /* a device without the attribute cliqueID means a node outside any partition
-                                */
+        bool attributes_count;
 };
 
 static bool choose_slice(void *u, const struct kube_object *o) {
         struct newest *n = u;
-        const struct slice *s = (const struct slice *)o;
-        const char *clique;
-        if (slice_clique(s, &clique) && (*clique || s->clique_id || n->attributes_count) &&
-            (!n->slice || o->meta.created >= n->slice->o.meta.created)) {
-                n->slice = s;
-                n->clique = clique;
-        }
+        n->slice = slice_choose(n->slice, (const struct slice *)o, n->attributes_count, &n->clique);
         return true;
 }
 
