@@ -131,6 +131,9 @@
 /* annotation on Pod (plugin); by plugin; for controller: the channels that the node holds, with
  * imex.isolation=channel, as JSON */
 #define IMEX_ANNOTATION_HOST_CHANNELS "imex.resource.nvidia.com/host-channels"
+/* annotation on Pod (plugin); by plugin; for kubectl plugin: why the node offers no devices, as the reason
+ * and the message of the Event ComputeDomainDevicesWithheld; absent when it offers them */
+#define IMEX_ANNOTATION_WITHHELD "imex.resource.nvidia.com/withheld"
 /* annotation on ResourceSlice (GPUs); by administrator; for GPU plugin: any value clears the XIDs that the
  * GPUs of the node have reported; the plugin then removes the annotation */
 #define GPU_ANNOTATION_CLEAR_XIDS "gpu.nvidia.com/clear-xids"

@@ -30,6 +30,8 @@
 
 #define PROGRAM "compute-domain-kubelet-plugin"
 
+enum { WITHHELD_WAIT_MS = 1000 }; /* so that one write also contains the other reports of that time */
+
 struct plugin {
         struct node_main main;
         struct node_flags flags;
@@ -56,9 +58,18 @@ static bool with_daemon(const struct plugin *p) {
         return mode_runs_daemons(p->cd.mode) && !mode_is_standing(p->cd.mode);
 }
 
+/* The Event about withheld devices expires after an hour, so the plugin's Pod has the same text. */
+static void report_on_pod(struct plugin *p, const struct offering *o) {
+        _cleanup_(buf_done) struct buf text = BUF_INIT(4096);
+        buf_addf(&text, "%s: %s", o->reason, o->message);
+        own_pod_set(p->cd.own_pod, IMEX_ANNOTATION_WITHHELD, o->offered ? NULL : buf_str(&text),
+                    WITHHELD_WAIT_MS);
+}
+
 static void report_offering(struct plugin *p, const struct facts *f, const struct offering *o) {
         struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         cd_metrics_offered(&p->metrics, o->reason);
+        report_on_pod(p, o);
         if (o->offered) {
                 log_info("this node offers its devices", kv_str("driver", f->driver_version),
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"),

@@ -18,5 +18,5 @@ void own_pod_free(struct own_pod *p); /* not from inside a callback; NULL is all
 /* Sets the annotation to this value, which is copied; NULL: removes the annotation. The write may be delayed
  * by up to wait_ms, so that other annotations are written with it. `key` is borrowed. There can be at most
  * OWN_POD_KEYS different keys. */
-enum { OWN_POD_KEYS = 5 };
+enum { OWN_POD_KEYS = 6 };
 void own_pod_set(struct own_pod *p, const char *key, const char *value, unsigned wait_ms);

@@ -82,7 +82,7 @@ waits=resources.computeDomains.imex.waitForHost
 		(.matchConditions[0].expression | contains("system:serviceaccount:nvidia-compute-domains:compute-domains-service-account-kubeletplugin"))'
 	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-plugin-pods").spec.validationActions == ["Deny"]'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods").spec.validations[-1].message ==
-		"a kubelet plugin may change no annotation of its pod but imex.resource.nvidia.com/unprepared-daemon-claim, refused-daemon-pod, host-state and host-reason"'
+		"a kubelet plugin may change no annotation of its pod but imex.resource.nvidia.com/unprepared-daemon-claim, refused-daemon-pod, withheld, host-state and host-reason"'
 }
 
 @test "the controller finds the kubelet plugin's pods by their labels, and not its own" {

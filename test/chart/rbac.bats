@@ -186,6 +186,7 @@ may_watch() {
 		is 'named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods").spec | .failurePolicy == "Fail" and
 			any(.validations[].expression; contains("\u0027imex.resource.nvidia.com/unprepared-daemon-claim\u0027")) and
 			any(.validations[].expression; contains("\u0027imex.resource.nvidia.com/refused-daemon-pod\u0027")) and
+			any(.validations[].expression; contains("\u0027imex.resource.nvidia.com/withheld\u0027")) and
 			all(.validations[].expression; contains("startsWith") | not)'
 		is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-plugin-pods").spec.validationActions == ["Deny"]'
 		is 'named("Role"; "compute-domains-role-kubeletplugin").rules[0].verbs == ["list", "watch", "patch"]'

@@ -298,6 +298,7 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 	[[ $(k -n $ns get pod plugin-a -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/unprepared-daemon-claim"]') == "$claim_uid" ]]
 	allowed plugin_patch plugin-a "$(unprepared 3f0c7d2a-0000-4000-8000-000000000001)"
 	allowed plugin_patch plugin-a "$(unprepared)"
+	allowed plugin_patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/withheld": "FabricError: x"}}}'
 	allowed plugin_patch plugin-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/refused-daemon-pod": "3f0c7d2a-0000-4000-8000-000000000002"}}}'
 }
 
@@ -331,8 +332,8 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 # With this configuration, the annotations for host-managed IMEX and for channel isolation are not allowed.
 @test "a plugin changes no other annotation of its pod, no label, and nothing else" {
 	local key
-	for key in unprepared-daemon-claim2 refused-daemon-pod2 report state host-state host-channels; do
-		denied "may change no annotation of its pod but imex.resource.nvidia.com/unprepared-daemon-claim and refused-daemon-pod" \
+	for key in unprepared-daemon-claim2 refused-daemon-pod2 withheld2 report state host-state host-channels; do
+		denied "may change no annotation of its pod but imex.resource.nvidia.com/unprepared-daemon-claim, refused-daemon-pod and withheld" \
 			plugin_patch plugin-a "{\"metadata\": {\"annotations\": {\"imex.resource.nvidia.com/$key\": \"x\"}}}"
 	done
 	denied "may change no annotation" plugin_patch plugin-a '{"metadata": {"annotations": {"example.org/kept": null}}}'
