@@ -4,6 +4,7 @@
 #   make            the programs, in build/
 #   make image      the image that the chart installs: build/image.oci.tar for amd64 and arm64, build/image.tar for this machine's own
 #                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
+#   make plugin     the kubectl plugin for both architectures, as users download it: build/plugin
 #   make check      all checks without a cluster, in a minute or two: build, lint, unit tests, the chart's tests
 #   make test       all tests that a change must pass: the tests on real clusters, and all others at the same time
 #   make long       tests that take too long for each change; run them before a release; PART="pages stale" selects (docs/dev/testing.md)
@@ -39,15 +40,14 @@ programs := $(build)/src/controller/compute-domain-controller \
 	$(build)/src/daemon/compute-domain-daemon \
 	$(build)/src/gpu_plugin/gpu-kubelet-plugin \
 	$(build)/src/hook/cdi-hook
-
-# The GPU driver and nvidia-imex of the test cluster's nodes.
-standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nvidia-imex nvidia-imex-ctl nvidia-smi standin-knob)
+# The plugin of kubectl, which is not in the image.
+plugin_of_kubectl := $(build)/src/cli/kubectl-compute_domains
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons helm
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos
 
-.PHONY: all deps check-deps image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long matrix pictures reference clean \
+.PHONY: all deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 # ninja uses all processors, and must not run twice at the same time in one folder.
@@ -86,6 +86,17 @@ image-$(other_arch):
 		-Doptimization=2 -Ddebug=true
 	ninja -C $(cross) $(patsubst $(build)/%,%,$(programs))
 	@$(MAKE) --no-print-directory $(build)/image-$(other_arch).tar
+
+# Static and stripped.
+plugin: all
+	@scripts/deps --for $(other_arch)
+	@test -e $(cross)/build.ninja || meson setup $(cross) --cross-file $$(scripts/sysroot $(other_arch)).ini --buildtype=release \
+		-Doptimization=2 -Ddebug=true
+	ninja -C $(cross) src/cli/kubectl-compute_domains
+	@mkdir -p $(build)/plugin
+	strip -o $(build)/plugin/kubectl-compute_domains-linux-$(own_arch) $(plugin_of_kubectl)
+	$(subst arm64,aarch64,$(subst amd64,x86_64,$(other_arch)))-linux-gnu-strip -o $(build)/plugin/kubectl-compute_domains-linux-$(other_arch) \
+		$(cross)/src/cli/kubectl-compute_domains
 
 $(build)/image.tar: $(programs) $(packers)
 	scripts/image $(build) $@
@@ -175,12 +186,12 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels daemons gpu_kill_points helm
+without_cluster := emulated simulate channels daemons gpu_kill_points macos
 # The files of test/long, and the tests with the tag long of test/cluster.
 long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter helm,$(PART)),helm-long)
+long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos)
 ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -189,6 +200,10 @@ ifneq ($(filter tagged,$(PART)),)
 	test/cluster/tools
 	TAGS=long test/cluster/run-tests $(tagged_files)
 endif
+
+# The kubectl plugin for macOS. It is compiled, and not run.
+plugin-macos: all
+	scripts/plugin-macos $(build) $(build)/plugin
 
 # The histories of rules/channels, a hundred times as many as in `make test`.
 channels-long: all
@@ -288,6 +303,7 @@ reference:
 	scripts/reasons
 	scripts/reference
 	scripts/failures-page
+	@test ! -x $(plugin_of_kubectl) || $(plugin_of_kubectl) help-page >docs/reference/cli.md
 
 clean:
 	@test ! -d $${CD_CLUSTER_DIR:-/var/lib/compute-domains-test} || test/cluster/down

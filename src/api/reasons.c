@@ -5,6 +5,7 @@
 
 #include "api/names.h"
 #include "base/mem.h"
+#include "base/stderr.h"
 
 const char *const reason_fixer_names[REASON_FIXERS] = {
         [REASON_FIX_NONE] = "nobody",
@@ -27,9 +28,11 @@ const char *const reason_fixer_names[REASON_FIXERS] = {
 #define GPU GPU_DRIVER
 #define DAEMON CD_DAEMON_OBJECT
 #define REASON(constant, name, objects, under, meaning, remedy, fixer, anchor)                               \
-        { name, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, false },
+        { name, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, false, false },
 #define REFUSAL(words, objects, under, meaning, remedy, fixer, anchor)                                       \
-        { words, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, true },
+        { words, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, true, false },
+#define CAUSE(constant, name, meaning, remedy, fixer, anchor)                                                \
+        { name, POD, "kubectl compute-domains", meaning, remedy, REASON_FIX_##fixer, anchor, false, true },
 const struct reason reason_list[] = {
 #include "api/reasons.def"
 };
@@ -37,8 +40,8 @@ const size_t reason_count = ARRAY_LEN(reason_list);
 
 const struct reason *reason_find(unsigned objects, const char *name) {
         for (size_t i = 0; i < reason_count; i++)
-                if (!reason_list[i].is_message && (reason_list[i].objects & objects) &&
-                    streq(reason_list[i].name, name))
+                if (!reason_list[i].is_message && !reason_list[i].is_cause &&
+                    (reason_list[i].objects & objects) && streq(reason_list[i].name, name))
                         return &reason_list[i];
         return NULL;
 }
@@ -48,4 +51,20 @@ const struct reason *reason_find_message(const char *text) {
                 if (reason_list[i].is_message && strstr(text, reason_list[i].name))
                         return &reason_list[i];
         return NULL;
+}
+
+const struct reason *reason_find_anchor(const char *anchor) {
+        for (size_t i = 0; i < reason_count; i++)
+                if (streq(reason_list[i].anchor, anchor))
+                        return &reason_list[i];
+        return NULL;
+}
+
+const struct reason *reason_cause(const char *name) {
+        const struct reason *r = NULL;
+        for (size_t i = 0; i < reason_count && !r; i++)
+                if (reason_list[i].is_cause && streq(reason_list[i].name, name))
+                        r = &reason_list[i];
+        BUG_ON(!r);
+        return r;
 }

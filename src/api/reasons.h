@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reasons: lists the reasons in Events and conditions, and the messages with which a plugin refuses or delays
- * a claim. reasons.def defines the meaning of each entry, and the role that can fix its cause.
- * docs/reference/reasons.md is generated from reasons.def. Pure.
+/* reasons: lists the reasons in Events and conditions, the messages with which a plugin refuses or delays a
+ * claim, and the causes that only the kubectl plugin names. reasons.def defines the meaning of each entry,
+ * and the role that can fix its cause. docs/reference/reasons.md is generated from reasons.def. Pure.
  *
  * The programs use only the constants for reasons: REASON_DOMAIN_FULL is "DomainFull". A message with facts
  * is formatted by the code that knows the facts. */
@@ -48,6 +48,7 @@ struct reason {
         enum reason_fixer fixer;
         const char *anchor; /* in docs/reference/reasons.md, without '#'; unique */
         bool is_message;    /* the name is part of a message */
+        bool is_cause;      /* only the kubectl plugin uses the name */
 };
 
 extern const struct reason reason_list[];
@@ -59,9 +60,15 @@ const struct reason *reason_find(unsigned objects, const char *name);
 /* Returns the entry for a message of a plugin or a daemon, for example from the Event
  * FailedPrepareDynamicResources of the kubelet; NULL: there is none. */
 const struct reason *reason_find_message(const char *text);
+/* Returns the entry with this anchor; NULL: there is none. */
+const struct reason *reason_find_anchor(const char *anchor);
+/* Returns the cause that the kubectl plugin names so. The name must exist. */
+const struct reason *reason_cause(const char *name);
 
 #define REASON(constant, name, ...) static const char constant[] = name;
 #define REFUSAL(...)
+#define CAUSE(constant, name, ...) static const char constant[] = name;
 #include "api/reasons.def"
 #undef REASON
 #undef REFUSAL
+#undef CAUSE

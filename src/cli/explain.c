@@ -21,7 +21,10 @@ static const char *objects_text(struct arena *a, unsigned objects) {
 
 static void explain_text(struct cli *c, const struct reason *r) {
         term_bold(&c->t, "%s", r->name);
-        term_line(&c->t, "  %s of %s%s%s", r->is_message ? "part of a message" : "reason",
+        term_line(&c->t, "  %s of %s%s%s",
+                  r->is_message ? "part of a message"
+                  : r->is_cause ? "cause"
+                                : "reason",
                   objects_text(c->a, r->objects), *r->under && !streq(r->under, r->name) ? ", in " : "",
                   streq(r->under, r->name) ? "" : r->under);
         term_newline(&c->t);
@@ -57,7 +60,9 @@ static size_t explain_find(const char *text, const struct reason **ret, size_t m
         for (size_t i = 0; i < reason_count && n < max; i++)
                 if (!reason_list[i].is_message && strcasecmp(reason_list[i].name, text) == 0)
                         ret[n++] = &reason_list[i];
-        const struct reason *message = n ? NULL : reason_find_message(text);
+        const struct reason *message = n ? NULL : reason_find_anchor(text);
+        if (!n && !message)
+                message = reason_find_message(text);
         if (message)
                 ret[n++] = message;
         return n;

@@ -60,6 +60,7 @@ const struct jd_field pod_object_fields[] = {
         JD_LIST(struct pod_object, "metadata>ownerReferences", owners, struct object_owner, f_owner),
         JD_MAP(struct pod_object, "metadata>labels", labels),
         JD_STRS(struct pod_object, "metadata>finalizers", finalizers),
+        JD_STR(struct pod_object, "metadata>annotations>" IMEX_ANNOTATION_WITHHELD, withheld),
         JD_STR(struct pod_object, "spec>nodeName", node),
         JD_MAP(struct pod_object, "spec>nodeSelector", node_selector),
         JD_STR(struct pod_object, "spec>restartPolicy", restart_policy),

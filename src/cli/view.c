@@ -86,7 +86,7 @@ static void view_complete_claim(struct view *v, struct claim_object *c) {
         for (size_t i = 0; i < c->claim.n_asked && !c->domain_uid; i++)
                 if (streq(c->claim.asked[i].driver, CD_DRIVER) &&
                     opaque_decode(c->claim.asked[i].parameters, false, v->a, &config, &e) == 0 &&
-                    config.kind == OPAQUE_CHANNEL)
+                    config.kind == OPAQUE_CHANNEL && *config.domain_id)
                         c->domain_uid = config.domain_id;
 }
 
@@ -234,15 +234,22 @@ static int events_by_time(const void *x, const void *y) {
         return a < b ? 1 : a > b ? -1 : 0;
 }
 
+static bool event_is_about(const struct event_object *e, const char *kind, const char *ns, const char *name,
+                           const char *uid) {
+        /* A kubelet names its Node as the UID. Events of an object without a namespace name none. */
+        return streq(e->name, name) && streq(e->kind, kind) && (!ns || streq(e->ns, ns)) &&
+               (!uid || !e->uid || streq(e->uid, uid) || streq(kind, "Node"));
+}
+
 size_t view_events(const struct view *v, const char *kind, const char *ns, const char *name, const char *uid,
                    const struct event_object ***ret) {
-        const struct event_object **list = arena_alloc(v->a, (v->kinds[VIEW_EVENTS].n + 1) * sizeof *list);
-        size_t n = 0;
-        /* Events of an object without a namespace name none, and are in the namespace "default". */
+        size_t n = 0, cap = 0;
+        const struct event_object **list = NULL;
         VIEW_EACH(v, VIEW_EVENTS, struct event_object, e)
-        if (streq(e->kind, kind) && streq(e->name, name) && (!ns || streq(e->ns, ns)) &&
-            (!uid || !e->uid || streq(e->uid, uid) || streq(kind, "Node")))
+        if (event_is_about(e, kind, ns, name, uid)) {
+                ARENA_GROW(v->a, list, n, cap);
                 list[n++] = e;
+        }
         if (n)
                 qsort(list, n, sizeof *list, events_by_time);
         *ret = list;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bundle.h"
+#include "cli/command_table.h"
+
+/* The file may contain names of other tenants, so only the user may read it. */
+static int bundle_write(const char *path, struct str text, struct err *e) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+        if (fd < 0)
+                return err_errno(e, errno, "cannot create '%s'", path);
+        while (text.n) {
+                ssize_t k = write(fd, text.p, text.n);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k <= 0) {
+                        err_errno(e, errno, "cannot write '%s'", path);
+                        close(fd);
+                        return -1;
+                }
+                text = (struct str){ text.p + k, text.n - (size_t)k };
+        }
+        return close(fd) < 0 ? err_errno(e, errno, "cannot write '%s'", path) : 0;
+}
+
+static void bundle_read_all(struct view *v, const char *ns) {
+        view_find_driver(v);
+        for (size_t k = 0; k < VIEW_KINDS; k++) {
+                if (k != VIEW_PODS && k != VIEW_EVENTS && k != VIEW_QUOTAS && k != VIEW_POLICIES) {
+                        view_read_all(v, (enum view_kind)k, ns);
+                } else if (options.all_namespaces) {
+                        view_read_all(v, (enum view_kind)k, ns);
+                } else {
+                        view_read(v, (enum view_kind)k, ns);
+                        if (v->driver_ns)
+                                view_read(v, (enum view_kind)k, v->driver_ns);
+                        if (k == VIEW_EVENTS)
+                                view_read(v, VIEW_EVENTS, "default");
+                }
+        }
+}
+
+static int bundle_run(struct cli *c) {
+        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+        const char *path =
+                c->n_args ? c->args[0]
+                          : arena_printf(c->a, "compute-domains-bundle-%" PRId64 ".tar", c->source->now);
+        struct bundle_writer *w = bundle_writer_new(c->source);
+        struct view v;
+        struct err e;
+        if (c->n_args > 1) {
+                bundle_writer_free(w);
+                return command_usage(c, "usage: bundle [FILE]");
+        }
+        view_init(&v, bundle_writer_source(w));
+        bundle_read_all(&v, c->source->ns);
+        size_t missing = 0;
+        for (size_t k = 0; k < VIEW_KINDS; k++)
+                for (size_t i = 0; i < v.kinds[k].n_lists; i++)
+                        missing += v.kinds[k].lists[i].state != VIEW_COMPLETE;
+        bundle_writer_render(w, &tar);
+        view_done(&v);
+        bundle_writer_free(w);
+        if (tar.failed)
+                return command_usage(c, "the bundle is too large");
+        if (bundle_write(path, (struct str){ buf_str(&tar), tar.n }, &e) < 0)
+                return command_usage(c, "%s", e.msg);
+        term_line(&c->t, "%s: %zu bytes%s", path, tar.n,
+                  missing ? arena_printf(c->a, ", without %zu lists that could not be read", missing) : "");
+        term_line(&c->t, "It contains names and messages of objects. Values of environment variables and "
+                         "Secrets are left out.");
+        term_line(&c->t, "kubectl compute-domains status --from %s", path);
+        return COMMAND_FINE;
+}
+
+const struct command command_bundle = {
+        .name = "bundle",
+        .args = "[FILE]",
+        .summary = "write the objects that the other commands read into a file",
+        .text = "Writes a tar file with the objects that the other commands read, for a bug report or for "
+                "`--from`. It contains the pods and "
+                "Events of the namespace and of the driver's namespace; with `--all-namespaces` those of all "
+                "namespaces. It contains no "
+                "Secrets, and no values of environment variables.",
+        .reads = true,
+        .run = bundle_run,
+};

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a ComputeDomain, from its conditions. */
+#include <string.h>
+
+#include "api/states.h"
+#include "cli/member_view.h"
+#include "cli/pod_case.h"
+
+/* The conditions that a person should look at when they are not True. */
+static bool is_judged(const struct cd_condition *c) {
+        static const char *const types[] = { CONDITION_READY, CONDITION_PEERS_CONNECTED,
+                                             CONDITION_CHANNEL_ASSIGNED, CONDITION_IMEX_HEALTHY,
+                                             CONDITION_HOST_IMEX_HEALTHY };
+        return has_string(types, ARRAY_LEN(types), c->type);
+}
+
+/* Reasons that are not a problem, although the condition is not True. */
+static bool is_harmless(const struct cd_condition *c) {
+        static const char *const reasons[] = { REASON_NO_NODES, REASON_NO_FABRIC_NODES };
+        return has_string(reasons, ARRAY_LEN(reasons), c->reason);
+}
+
+static bool message_names(const char *message, const char *node) {
+        size_t n = strlen(node);
+        for (const char *at = message; at && (at = strstr(at, node)); at++) {
+                char before = at > message ? at[-1] : ' ', after = at[n];
+                if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", before) &&
+                    (!after || !strchr("abcdefghijklmnopqrstuvwxyz0123456789-", after)))
+                        return true;
+        }
+        return false;
+}
+
+/* Only these reasons depend on single nodes. */
+static bool is_about_nodes(const struct cd_condition *c) {
+        static const char *const reasons[] = { REASON_NODES_NOT_READY,
+                                               REASON_NODE_FAILING,
+                                               REASON_NODE_LOST,
+                                               REASON_NODE_OCCUPIED,
+                                               REASON_PEERS_MISSING,
+                                               REASON_IMEX_DOWN,
+                                               REASON_DOMAIN_HOST_IMEX_DOWN,
+                                               REASON_DOMAIN_HOST_IMEX_DEGRADED };
+        return has_string(reasons, ARRAY_LEN(reasons), c->reason);
+}
+
+/* A more specific entry for the text of the message: "IMEX daemon is BACKOFF: ...". */
+static const struct reason *entry_of(const struct cd_condition *c) {
+        const struct reason *message = is_about_nodes(c) ? reason_find_message(c->message) : NULL;
+        return message && !streq(message->anchor, "daemon-not-ready")
+                       ? message
+                       : reason_find(REASON_OF_COMPUTE_DOMAIN, c->reason);
+}
+
+bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node) {
+        bool any = false;
+        for (size_t i = 0; i < cd->n_conditions; i++) {
+                const struct cd_condition *c = &cd->conditions[i];
+                if (streq(c->status, "True") || !is_judged(c) || is_harmless(c))
+                        continue;
+                if (streq(c->reason, REASON_NODES_MISSING) && node)
+                        continue; /* pods do not wait for it */
+                if (node && is_about_nodes(c) && !message_names(str_or(c->message, ""), node))
+                        continue;
+                /* "3 of 4 nodes": pods of other nodes do not wait for peers. */
+                if (node && streq(c->type, CONDITION_PEERS_CONNECTED))
+                        continue;
+                const struct reason *r = entry_of(c);
+                diagnosis_add(d, r ? r : reason_cause(CAUSE_UNKNOWN), NULL, "ComputeDomain %s: %s",
+                              cd->o.meta.name, str_or(c->message, str_or(c->reason, c->type)));
+                any = true;
+        }
+        return any;
+}
+
+/* A node, judged by the rules of the controller. */
+static void line_member(struct diagnosis *d, const struct member *m) {
+        enum term_mark mark = m->why == MEMBER_READY                                  ? TERM_OK
+                              : m->why == MEMBER_STARTING || m->why == MEMBER_LEAVING ? TERM_WAIT
+                                                                                      : TERM_BAD;
+        diagnosis_line(d, mark, "node", "%s%s, %s%s%s", m->entry.node,
+                       m->entry.index >= 0 ? arena_printf(d->a, ", index %lld", (long long)m->entry.index)
+                                           : "",
+                       inventory_rack_name(d->v, m->entry.clique_id), *m->message ? ": " : "", m->message);
+}
+
+static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
+        for (size_t i = 0; i < cd->n_conditions; i++) {
+                const struct cd_condition *c = &cd->conditions[i];
+                enum term_mark m = streq(c->status, "True")          ? TERM_OK
+                                   : !is_judged(c) || is_harmless(c) ? TERM_WAIT
+                                                                     : TERM_BAD;
+                diagnosis_line(d, m, c->type, "%s%s%s", str_or(c->reason, str_or(c->status, "")),
+                               c->message && *c->message ? ": " : "", str_or(c->message, ""));
+        }
+        struct membership all;
+        if (member_view_make(d->v, cd, &all)) {
+                for (size_t i = 0; i < all.n_members; i++)
+                        line_member(d, &all.members[i]);
+                return;
+        }
+        for (size_t i = 0; i < cd->n_nodes; i++) {
+                const struct domain_node *n = &cd->nodes[i];
+                diagnosis_line(d, streq(n->status, "Ready") ? TERM_OK : TERM_WAIT, "node", "%s%s, %s",
+                               n->node,
+                               n->index >= 0 ? arena_printf(d->a, ", index %lld", (long long)n->index) : "",
+                               inventory_rack_name(d->v, n->clique_id));
+        }
+}
+
+bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name) {
+        diagnosis_needs(d, VIEW_DOMAINS, ns);
+        view_read(d->v, VIEW_FABRICS, NULL);
+        const struct compute_domain *cd = view_find(d->v, VIEW_DOMAINS, ns, name);
+        if (!cd)
+                return false;
+        d->object = arena_printf(d->a, "computedomain/%s in %s", name, ns);
+        d->state = arena_printf(d->a, "%s, %s old%s",
+                                cd->o.meta.deleted ? "being deleted" : str_or(cd->status, "no status yet"),
+                                pod_case_since(d, cd->o.meta.created),
+                                cd->nodes_wanted ? arena_printf(d->a, ", %lld of %lld nodes ready",
+                                                                (long long)cd->nodes_ready,
+                                                                (long long)cd->nodes_wanted)
+                                                 : "");
+        domain_lines(d, cd);
+        bool any = domain_diagnose_conditions(d, cd, NULL);
+        if (!cd->status && d->v->source->now - cd->o.meta.created > 60) {
+                diagnosis_add(d, reason_cause(CAUSE_NO_CONTROLLER), NULL,
+                              "no controller has written the status of the ComputeDomain");
+                any = true;
+        }
+        d->fine = !any;
+        return true;
+}

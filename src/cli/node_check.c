@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a node: plugin, devices, daemon, and who uses its channels. */
+#include <string.h>
+
+#include "api/names.h"
+#include "api/states.h"
+#include "cli/pod_case.h"
+
+static void node_lines(struct diagnosis *d, const struct inventory_node *x) {
+        const struct node *n = &x->node->node;
+        diagnosis_line(d, node_ready(n) ? TERM_OK : TERM_BAD, "node", "%s%s",
+                       node_ready(n) ? "Ready" : "not Ready", n->unschedulable ? ", cordoned" : "");
+        if (x->clique && *x->clique)
+                diagnosis_line(d, TERM_OK, "partition", "%s", inventory_rack_name(d->v, x->clique));
+        else
+                diagnosis_line(d, TERM_WAIT, "partition", "%s",
+                               x->clique ? "none: no multi-node NVLink" : "unknown");
+        if (x->plugin)
+                diagnosis_line(d, pod_object_ready(x->plugin) ? TERM_OK : TERM_BAD, "plugin", "%s %s",
+                               x->plugin->o.meta.name, pod_object_ready(x->plugin) ? "Ready" : "not Ready");
+        if (x->seats)
+                diagnosis_line(d, TERM_OK, "channels", "%zu of %zu in use", x->n_holders, x->seats);
+        else
+                diagnosis_line(d, TERM_BAD, "channels", "none is published%s%s", x->withheld ? ": " : "",
+                               x->withheld ? x->withheld : "");
+        if (x->daemon) {
+                const struct pod *p = &x->daemon->daemon->pod;
+                diagnosis_line(d, pod_object_ready(x->daemon) ? TERM_OK : TERM_WAIT, "daemon", "%s %s",
+                               x->daemon->o.meta.name, str_or(x->daemon->phase, "Unknown"));
+                diagnosis_line(
+                        d, streq(p->ready, "true") || streq(p->state, IMEX_STATE_IDLE) ? TERM_OK : TERM_WAIT,
+                        "IMEX", "%s%s%s", str_or(p->state, "no report yet"), p->reason ? ": " : "",
+                        p->reason ? p->reason : "");
+        }
+        for (size_t i = 0; i < x->n_holders; i++)
+                diagnosis_line(d, TERM_OK, "used by", "%s", inventory_user(d->v, x->holders[i]));
+}
+
+static void node_causes(struct diagnosis *d, const struct inventory_node *x) {
+        const struct pod *daemon = x->daemon ? &x->daemon->daemon->pod : NULL;
+        const struct reason *r =
+                daemon && !streq(daemon->ready, "true") ? reason_find_message(daemon->reason) : NULL;
+        static const char *const events[] = { REASON_HOST_IMEX_CONFLICT, REASON_HOST_IMEX_DOWN };
+        if (!node_ready(&x->node->node))
+                diagnosis_add(d, reason_cause(CAUSE_NODE_DOWN), NULL, "the Node %s is not Ready", x->name);
+        if (!x->plugin || !pod_object_ready(x->plugin))
+                plugin_diagnose(d, x->name);
+        if (!x->seats && x->withheld) {
+                const struct reason *why = reason_find(REASON_OF_NODE, x->withheld);
+                diagnosis_add(d, why ? why : reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
+                              "%s withholds its channel: %s%s%s", x->name, x->withheld,
+                              x->withheld_why ? ": " : "", x->withheld_why ? x->withheld_why : "");
+        } else if (!x->seats && x->plugin && pod_object_ready(x->plugin)) {
+                diagnosis_add(d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
+                              arena_printf(d->a, "kubectl -n %s logs %s", x->plugin->o.meta.ns,
+                                           x->plugin->o.meta.name),
+                              "%s publishes no channel device, and no Event shows why", x->name);
+        }
+        if (r)
+                diagnosis_add(d, r, NULL, "IMEX on %s is %s: %s", x->name, str_or(daemon->state, "not ready"),
+                              daemon->reason);
+        for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+                const struct event_object *e = view_event(d->v, "Node", NULL, x->name, NULL, events[i]);
+                const char *over = i ? REASON_HOST_IMEX_UP : REASON_HOST_IMEX_STOPPED;
+                const struct event_object *end = view_event(d->v, "Node", NULL, x->name, NULL, over);
+                if (e && (!end || event_object_time(end) < event_object_time(e)))
+                        diagnosis_add(d, reason_find(REASON_OF_NODE, events[i]), NULL, "%s",
+                                      str_or(e->message, e->reason));
+        }
+        if (streq(x->node->node.imex_daemon, "true"))
+                daemon_diagnose(d, x->name);
+}
+
+bool node_diagnose(struct diagnosis *d, const char *name) {
+        struct inventory inv;
+        inventory_make(d->v, NULL, &inv);
+        diagnosis_needs(d, VIEW_NODES, NULL);
+        const struct node_object *n = view_find(d->v, VIEW_NODES, NULL, name);
+        if (!n)
+                return false;
+        const struct inventory_node *known = inventory_node_of(&inv, name);
+        struct inventory_node x = known ? *known : (struct inventory_node){ .name = name, .node = n };
+        d->object = arena_printf(d->a, "node/%s", name);
+        d->state = arena_printf(d->a, "%s, %s", str_or(n->kubelet, ""), str_or(n->runtime, ""));
+        bool complete = diagnosis_needs(d, VIEW_SLICES, NULL);
+        complete = diagnosis_needs(d, VIEW_CLAIMS, NULL) && complete;
+        if (d->v->driver_ns)
+                complete = diagnosis_needs(d, VIEW_PODS, d->v->driver_ns) && complete;
+        if (!known && complete) {
+                diagnosis_line(d, TERM_WAIT, "node", "not a GPU node: no label, no ResourceSlice, no plugin");
+                d->fine = true;
+                return true;
+        }
+        node_lines(d, &x);
+        if (complete)
+                node_causes(d, &x);
+        d->fine = complete && d->n_causes == 0;
+        return true;
+}

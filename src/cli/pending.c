@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The causes why a pod gets no node. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "cli/pod_case.h"
+#include "rules/message.h"
+
+/* ---- the claim template ---- */
+
+/* The number of characters that must be inserted, removed or replaced. */
+static size_t edit_distance(const char *a, const char *b) {
+        size_t row[256], n = strlen(b);
+        if (n >= ARRAY_LEN(row) || strlen(a) >= ARRAY_LEN(row))
+                return SIZE_MAX;
+        for (size_t k = 0; k <= n; k++)
+                row[k] = k;
+        for (size_t i = 0; a[i]; i++) {
+                size_t before = row[0];
+                row[0] = i + 1;
+                for (size_t k = 1; k <= n; k++) {
+                        size_t replaced = before + (a[i] != b[k - 1]);
+                        size_t other = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+                        before = row[k];
+                        row[k] = replaced < other ? replaced : other;
+                }
+        }
+        return row[n];
+}
+
+/* The claim template of the namespace with the most similar name; NULL: none is similar. */
+static const char *similar_template(const struct pod_case *c) {
+        size_t best = strlen(c->template_name) / 3 + 1;
+        const char *name = NULL;
+        VIEW_EACH(c->v, VIEW_TEMPLATES, struct rct, r) {
+                size_t n = streq(r->o.meta.ns, c->pod->o.meta.ns)
+                                   ? edit_distance(r->o.meta.name, c->template_name)
+                                   : SIZE_MAX;
+                if (n < best) {
+                        best = n;
+                        name = r->o.meta.name;
+                }
+        }
+        return name;
+}
+
+static bool controller_is_down(struct pod_case *c) {
+        bool found = false, up = false;
+        view_find_driver(c->v);
+        VIEW_EACH(c->v, VIEW_DEPLOYMENTS, struct workload_object, d)
+        if (workload_object_runs(d, "compute-domain-controller")) {
+                found = true;
+                up = up || d->ready_replicas > 0;
+        }
+        return !up && (found || view_state(c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_COMPLETE);
+}
+
+static void add_no_controller(struct pod_case *c) {
+        diagnosis_add(c->d, reason_cause(CAUSE_NO_CONTROLLER), NULL,
+                      "no controller of the driver is ready%s%s", c->v->driver_ns ? " in namespace " : "",
+                      c->v->driver_ns ? c->v->driver_ns : "");
+}
+
+/* The pod has no claim because its template does not exist. */
+static void diagnose_template(struct pod_case *c) {
+        const char *ns = c->pod->o.meta.ns;
+        if (view_not_served(c->v, VIEW_DOMAINS)) {
+                diagnosis_add(c->d, reason_cause(CAUSE_NO_DRIVER), NULL,
+                              "the cluster has no ComputeDomains: the driver is not installed");
+                return;
+        }
+        if (c->cd && domain_diagnose_conditions(c->d, c->cd, NULL))
+                return;
+        if (c->cd && controller_is_down(c)) {
+                add_no_controller(c);
+                return;
+        }
+        if (c->cd) {
+                const struct reason *r = reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_TEMPLATE_MISSING);
+                diagnosis_add(c->d, r, NULL,
+                              "ComputeDomain %s exists, but its claim template %s does not yet", c->cd_name,
+                              c->template_name);
+                return;
+        }
+        const char *similar = similar_template(c);
+        if (similar)
+                diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND),
+                              arena_printf(c->d->a, "correct resourceClaimTemplateName of the pod: \"%s\"",
+                                           similar),
+                              "no claim template \"%s\" in namespace %s; \"%s\" exists", c->template_name, ns,
+                              similar);
+        else
+                diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND), NULL,
+                              "no claim template \"%s\" in namespace %s", c->template_name, ns);
+}
+
+/* The template exists, or may not be read, and the claim does not exist. */
+static bool diagnose_claim(struct pod_case *c) {
+        const struct kube_meta *m = &c->pod->o.meta;
+        const struct event_object *e =
+                view_event(c->v, "Pod", m->ns, m->name, m->uid, "FailedResourceClaimCreation");
+        if (!c->template_name || c->claim)
+                return false;
+        if (!c->template && view_state(c->v, VIEW_TEMPLATES, m->ns) == VIEW_COMPLETE) {
+                diagnose_template(c);
+                return true;
+        }
+        if (e && e->message && strstr(e->message, c->template_name) && strstr(e->message, "not found")) {
+                diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND), NULL, "%s", e->message);
+                return true;
+        }
+        if (e && !pod_object_claim(c->pod, c->asks)) {
+                diagnosis_add(c->d, reason_cause(CAUSE_CLAIM_NOT_CREATED), NULL, "%s",
+                              str_or(e->message, e->reason));
+                return true;
+        }
+        return false;
+}
+
+/* ---- channels ---- */
+
+/* The rack that a selector of the claim template requires:
+ * device.attributes["compute-domain.nvidia.com"].rack == "x". */
+static const char *required_rack(const struct pod_case *c) {
+        for (size_t i = 0; c->template && i < c->template->n_requests; i++)
+                for (size_t k = 0; k < c->template->requests[i].n_selectors; k++) {
+                        const char *text = c->template->requests[i].selectors[k].expression;
+                        const char *at = text ? strstr(text, "." CD_ATTRIBUTE_RACK) : NULL;
+                        at = at ? strpbrk(at, "'\"") : NULL;
+                        if (at)
+                                return arena_strndup(c->d->a, at + 1, strcspn(at + 1, "'\""));
+                }
+        return NULL;
+}
+
+static bool has_affinity(const struct pod_object *p) {
+        for (size_t i = 0; i < p->n_affinity; i++)
+                if (streq(p->affinity[i].topology_key, GPU_CLIQUE_LABEL))
+                        return true;
+        return false;
+}
+
+/* Which nodes the pod may use, as far as the rules of channels decide. */
+struct candidates {
+        const char *clique, *rack; /* NULL: any */
+        size_t offered, free, seats, used;
+};
+
+static bool is_candidate(const struct candidates *x, const struct inventory_node *n) {
+        return (!x->clique || streq(x->clique, n->clique)) && (!x->rack || streq(x->rack, n->rack));
+}
+
+static void count_candidates(const struct inventory *inv, struct candidates *x) {
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const struct inventory_node *n = &inv->nodes[i];
+                if (!n->seats || !is_candidate(x, n))
+                        continue;
+                x->offered++;
+                x->free += inventory_is_free(n);
+                x->seats += n->seats;
+                x->used += n->n_holders < n->seats ? n->n_holders : n->seats;
+        }
+}
+
+struct user_count {
+        const char *name;
+        size_t n;
+};
+
+static int users_by_count(const void *x, const void *y) {
+        const struct user_count *a = x, *b = y;
+        return a->n < b->n ? 1 : a->n > b->n ? -1 : strcmp(a->name, b->name);
+}
+
+/* "12 team-a/llm-70b, 6 team-c/eval" */
+static const char *users_of(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
+        struct user_count *list = arena_alloc(c->d->a, (c->v->kinds[VIEW_CLAIMS].n + 1) * sizeof *list);
+        struct message_list text = { 0 };
+        size_t n = 0;
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                for (size_t k = 0; is_candidate(x, &inv->nodes[i]) && k < inv->nodes[i].n_holders; k++) {
+                        const char *name = inventory_user(c->v, inv->nodes[i].holders[k]);
+                        size_t at = 0;
+                        while (at < n && !streq(list[at].name, name))
+                                at++;
+                        if (at == n)
+                                list[n++] = (struct user_count){ .name = name };
+                        list[at].n++;
+                }
+        if (n)
+                qsort(list, n, sizeof *list, users_by_count);
+        for (size_t i = 0; i < n; i++)
+                message_add(&text, "%zu %s", list[i].n, list[i].name);
+        return message_end(&text, c->d->a);
+}
+
+/* The rack with the most nodes that have a free channel device, except one. */
+static const struct inventory_rack *freest_rack(const struct inventory *inv, const char *except) {
+        const struct inventory_rack *best = NULL;
+        for (size_t i = 0; i < inv->n_racks; i++)
+                if (!streq(inv->racks[i].clique, except) && inv->racks[i].n_free &&
+                    (!best || inv->racks[i].n_free > best->n_free))
+                        best = &inv->racks[i];
+        return best;
+}
+
+/* The most frequent reason why nodes publish no channel device. Returns whether there is any. */
+static bool diagnose_withheld(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
+        const struct inventory_node *best = NULL;
+        size_t most = 0;
+        struct message_list names = { 0 };
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const struct inventory_node *n = &inv->nodes[i];
+                size_t same = 0;
+                for (size_t k = 0; k < inv->n_nodes; k++)
+                        same += streq(inv->nodes[k].withheld, n->withheld) && is_candidate(x, &inv->nodes[k]);
+                if (n->withheld && is_candidate(x, n) && same > most) {
+                        most = same;
+                        best = n;
+                }
+        }
+        if (!best)
+                return false;
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (streq(inv->nodes[i].withheld, best->withheld) && is_candidate(x, &inv->nodes[i]))
+                        message_add(&names, "%s", inv->nodes[i].name);
+        const struct reason *r = reason_find(REASON_OF_NODE, best->withheld);
+        diagnosis_add(c->d, r ? r : reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
+                      "%s withhold%s the channel: %s%s%s", message_end(&names, c->d->a), most == 1 ? "s" : "",
+                      best->withheld, best->withheld_why ? ": " : "",
+                      best->withheld_why ? best->withheld_why : "");
+        return true;
+}
+
+/* Whether the pod also needs devices of other drivers, or GPUs of a device plugin. */
+static bool needs_gpus(const struct pod_case *c) {
+        for (size_t i = 0; i < c->pod->n_claims; i++) {
+                const struct pod_claim *x = &c->pod->claims[i];
+                const struct claim_object *claim =
+                        view_find(c->v, VIEW_CLAIMS, c->pod->o.meta.ns, pod_object_claim(c->pod, x));
+                if (claim && claim != c->claim && !claim->claim.allocated)
+                        return true;
+        }
+        for (size_t i = 0; i < c->pod->n_containers; i++)
+                if (jd_pair_get(c->pod->containers[i].limits, c->pod->containers[i].n_limits,
+                                "nvidia.com/gpu"))
+                        return true;
+        return false;
+}
+
+static void add_full(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
+        const char *rack = inventory_rack_name(c->v, x->clique);
+        const struct inventory_rack *other = freest_rack(inv, x->clique);
+        const char *rest =
+                other ? arena_printf(c->d->a, "; %s has %zu free", other->name, other->n_free) : "";
+        diagnosis_add(
+                c->d, reason_cause(CAUSE_PARTITION_FULL),
+                other ? "delete the workload and create it again: its first pod chooses the partition again"
+                      : "wait until a pod with a channel ends there, or use fewer nodes",
+                "%zu of %zu pods run on %s, where no channel is free (%zu of %zu in use: %s)%s", c->n_placed,
+                c->n_siblings, rack, x->used, x->seats, users_of(c, inv, x), rest);
+}
+
+/* Names the cause from complete lists. */
+static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
+        struct candidates all = { 0 }, own = { .rack = required_rack(c) };
+        if (has_affinity(c->pod) && c->n_placed && c->clique && *c->clique)
+                own.clique = c->clique;
+        count_candidates(inv, &all);
+        count_candidates(inv, &own);
+        const char *where = own.rack            ? arena_printf(c->d->a, " on %s", own.rack)
+                            : inv->n_racks == 1 ? arena_printf(c->d->a, " on %s", inv->racks[0].name)
+                                                : "";
+        if (own.clique)
+                where = arena_printf(c->d->a, " on %s", inventory_rack_name(c->v, own.clique));
+        if (own.seats)
+                diagnosis_line(c->d, own.free ? TERM_OK : TERM_BAD, "channel", "%zu of %zu in use%s",
+                               own.used, own.seats, where);
+        else
+                diagnosis_line(c->d, TERM_BAD, "channel", "no node publishes one%s", where);
+        if (!all.offered) {
+                if (!plugin_diagnose(c->d, NULL) && !diagnose_withheld(c, inv, &own))
+                        diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
+                                      inv->n_nodes ? "no node publishes a channel device"
+                                                   : "no node of the cluster has an NVIDIA GPU");
+        } else if (!own.offered) {
+                if (!diagnose_withheld(c, inv, &own))
+                        diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
+                                      "no node of %s publishes a channel device",
+                                      own.rack ? own.rack : inventory_rack_name(c->v, own.clique));
+        } else if (!own.free && own.clique && all.free) {
+                add_full(c, inv, &own);
+        } else if (!own.free && own.used < own.seats) {
+                if (!diagnose_withheld(c, inv, &own))
+                        diagnosis_add(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL),
+                                      "wait until the nodes are Ready, or uncordon them",
+                                      "the nodes%s with a free channel are not Ready or cordoned (%zu of %zu "
+                                      "channels in use)",
+                                      where, own.used, own.seats);
+        } else if (!own.free) {
+                diagnosis_add(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL), NULL,
+                              "no free channel: %zu of %zu%s in use (%s)", own.used, own.seats, where,
+                              users_of(c, inv, &own));
+        } else if (needs_gpus(c)) {
+                diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,
+                              "%zu of %zu nodes have a free channel, but the scheduler finds none with "
+                              "enough GPUs: %s",
+                              own.free, own.offered, c->waits);
+        } else {
+                diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL,
+                              "%zu of %zu nodes have a free channel, but the pod may not use them: %s",
+                              own.free, own.offered, c->waits);
+        }
+}
+
+static void channels_possible(struct pod_case *c) {
+        diagnosis_possible(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL), "all channels are in use");
+        diagnosis_possible(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
+                           "the nodes withhold their channels, or no plugin runs on them");
+        if (has_affinity(c->pod) && c->n_placed)
+                diagnosis_possible(c->d, reason_cause(CAUSE_PARTITION_FULL),
+                                   "the NVLink partition of the other pods is full");
+        if (needs_gpus(c))
+                diagnosis_possible(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), "not enough GPUs are free");
+}
+
+static bool says(const struct pod_case *c, const char *words) {
+        return c->waits && strstr(c->waits, words);
+}
+
+void pending_diagnose(struct pod_case *c) {
+        struct inventory inv;
+        if (c->asks && diagnose_claim(c))
+                return;
+        if (says(c, "nil or empty request mappings")) {
+                diagnosis_add(
+                        c->d, reason_cause(CAUSE_GPUS_OFFERED_TWICE), NULL,
+                        "both a device plugin and the device class gpu.nvidia.com offer nvidia.com/gpu");
+                return;
+        }
+        if (c->asks && c->cd && c->cd->o.meta.deleted) {
+                diagnosis_add(c->d, reason_find_anchor("domain-deleting"), NULL,
+                              "ComputeDomain %s is being deleted", c->cd_name);
+                return;
+        }
+        if (c->asks && c->domain_uid && !c->cd &&
+            view_state(c->v, VIEW_DOMAINS, c->pod->o.meta.ns) == VIEW_COMPLETE) {
+                diagnosis_add(c->d, reason_find_anchor("no-computedomain"), NULL,
+                              "the ComputeDomain %s of the claim does not exist",
+                              str_or(c->cd_name, c->domain_uid));
+                return;
+        }
+        bool affinity = says(c, "didn't match pod affinity rules") && has_affinity(c->pod);
+        if (says(c, "resourceclaim not available on the node")) {
+                diagnosis_add(c->d, reason_find(REASON_OF_CLAIM, REASON_SHARED_ON_ONE_NODE), NULL,
+                              "the claim %s belongs to another node",
+                              str_or(pod_object_claim(c->pod, c->asks), "of the pod"));
+        } else if (c->asks && (says(c, "cannot allocate all claims") || affinity)) {
+                inventory_make(c->v, c->pod->o.meta.ns, &inv);
+                bool complete = diagnosis_needs(c->d, VIEW_NODES, NULL);
+                complete = diagnosis_needs(c->d, VIEW_SLICES, NULL) && complete;
+                complete = diagnosis_needs(c->d, VIEW_CLAIMS, NULL) && complete;
+                if (complete && inv.complete)
+                        diagnose_channels(c, &inv);
+                else
+                        channels_possible(c);
+        } else if (says(c, "Insufficient nvidia.com/gpu")) {
+                diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,
+                              "the scheduler finds no node with enough GPUs: %s", c->waits);
+        } else if (c->waits) {
+                diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL, "%s", c->waits);
+        } else {
+                diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL,
+                              "the scheduler has not reported why the pod has no node");
+        }
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pod_case: what the objects of its namespace show about a pod with a channel: claim, claim template,
+ * ComputeDomain, and the other pods of its workload. */
+#pragma once
+
+#include "cli/diagnosis.h"
+
+struct pod_case {
+        struct diagnosis *d;
+        struct view *v;
+        const struct pod_object *pod;
+        const struct pod_claim *asks;     /* the claim in the spec; NULL: the pod requests no channel */
+        const char *template_name;        /* the claim template that it names; NULL: it names a claim */
+        const struct rct *template;       /* NULL: not found */
+        const struct claim_object *claim; /* NULL: not found */
+        const char *domain_uid;           /* of its ComputeDomain; NULL: not known */
+        const struct compute_domain *cd;
+        const char *cd_name; /* its name, from whatever object names it; NULL: not known */
+        const char *clique;  /* partition of the pod's node, or of placed pods of the same workload; NULL:
+                                unknown */
+        size_t n_siblings, n_placed;        /* pods of the same workload with this one; those with a node */
+        const struct event_object *prepare; /* the newest FailedPrepareDynamicResources; NULL: none */
+        const char *waits;                  /* the message of the scheduler; NULL: none */
+};
+
+/* Fills the case, and adds the lines about template, claim and ComputeDomain. */
+void pod_case_make(struct diagnosis *d, const struct pod_object *p, struct pod_case *ret);
+/* Whether two Pods belong to the same workload. */
+bool pod_case_is_sibling(const struct pod_object *a, const struct pod_object *b);
+/* How long ago, for people. */
+const char *pod_case_since(const struct diagnosis *d, int64_t time);
+
+/* The parts of the diagnosis, in their own files. Each adds lines and causes. */
+void pending_diagnose(struct pod_case *c); /* the pod has no node */
+void prepare_diagnose(struct pod_case *c); /* the pod has a node, and its containers do not run */
+void running_diagnose(struct pod_case *c); /* the pod runs: is NVLink used? */
+/* Adds causes from the conditions of a ComputeDomain. `node` limits them to those that name the node, if they
+ * name nodes; NULL: all. Returns whether there are any. */
+bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node);
+/* Adds the cause why no plugin runs on nodes; `node` NULL: on any. Returns whether there is one. */
+bool plugin_diagnose(struct diagnosis *d, const char *node);
+/* Adds the cause why the node has no running daemon. Returns whether there is one. */
+bool daemon_diagnose(struct diagnosis *d, const char *node);
+
+/* The diagnoses of whole objects. They return false if the object does not exist, or may not be read. */
+bool pod_diagnose(struct diagnosis *d, const char *ns, const char *name);
+bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name);
+bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name);
+bool node_diagnose(struct diagnosis *d, const char *name);

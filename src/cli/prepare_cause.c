@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The causes why the containers of a pod that has a node do not run. */
+#include <string.h>
+
+#include "api/names.h"
+#include "api/states.h"
+#include "cli/member_view.h"
+#include "cli/pod_case.h"
+#include "rules/message.h"
+
+/* The part of the kubelet's message that comes from the plugin: "... node-1: device 'channel-0' is ...". */
+static const char *plugin_part(const struct pod_case *c, const char *message) {
+        _cleanup_(freep) char *lead = xasprintf("%s: ", c->pod->node);
+        const char *at = strstr(message, lead);
+        return at ? at + strlen(lead) : message;
+}
+
+static const struct pod_object *prepare_daemon(struct pod_case *c) {
+        view_find_driver(c->v);
+        if (c->v->driver_ns)
+                view_read(c->v, VIEW_PODS, c->v->driver_ns);
+        VIEW_EACH(c->v, VIEW_PODS, struct pod_object, p)
+        if (p->daemon && streq(p->node, c->pod->node) && !p->o.meta.deleted)
+                return p;
+        return NULL;
+}
+
+/* ---- lines ---- */
+
+static void line_node(struct pod_case *c) {
+        const struct domain_node *member = NULL;
+        for (size_t i = 0; c->cd && i < c->cd->n_nodes; i++)
+                if (streq(c->cd->nodes[i].node, c->pod->node))
+                        member = &c->cd->nodes[i];
+        view_read(c->v, VIEW_NODES, NULL);
+        const struct node_object *n = view_find(c->v, VIEW_NODES, NULL, c->pod->node);
+        if (n && !node_ready(&n->node))
+                diagnosis_line(c->d, TERM_BAD, "node", "%s is not Ready", c->pod->node);
+        else if (member && member->index >= 0)
+                diagnosis_line(c->d, TERM_OK, "node", "%s is in the domain, index %lld", c->pod->node,
+                               (long long)member->index);
+        else if (member)
+                diagnosis_line(c->d, TERM_OK, "node", "%s is in the domain", c->pod->node);
+        else
+                diagnosis_line(c->d, TERM_WAIT, "node", "%s%s", c->pod->node,
+                               c->cd && c->cd->nodes_wanted ? " has not joined the domain yet" : "");
+}
+
+static void line_daemon(struct pod_case *c, const struct pod_object *daemon) {
+        if (c->v->hosts)
+                return;
+        if (daemon)
+                diagnosis_line(c->d, pod_object_ready(daemon) ? TERM_OK : TERM_WAIT, "daemon", "%s %s",
+                               daemon->o.meta.name, str_or(daemon->phase, "Unknown"));
+        else if (c->v->driver_ns && view_state(c->v, VIEW_PODS, c->v->driver_ns) == VIEW_COMPLETE)
+                diagnosis_line(c->d, TERM_BAD, "daemon", "no daemon Pod on %s", c->pod->node);
+        const struct pod *p = daemon ? &daemon->daemon->pod : NULL;
+        if (!p || !p->state)
+                return;
+        bool ready = streq(p->ready, "true");
+        diagnosis_line(c->d,
+                       ready                                 ? TERM_OK
+                       : streq(p->state, IMEX_STATE_BACKOFF) ? TERM_BAD
+                                                             : TERM_WAIT,
+                       "IMEX", "%s%s%s%s%s", p->state, p->reason ? ": " : "", p->reason ? p->reason : "",
+                       p->peers ? ", peers " : "", p->peers ? p->peers : "");
+}
+
+/* ---- causes ---- */
+
+/* "ns/name" between quotation marks behind the word "claim". */
+static const struct claim_object *holder_of(struct pod_case *c, const char *message, const char **ret_ns,
+                                            const char **ret_name) {
+        static const char words[] = "held by claim '";
+        const char *at = strstr(message, words), *slash = at ? strchr(at, '/') : NULL;
+        if (!slash)
+                return NULL;
+        at += sizeof words - 1;
+        *ret_ns = arena_strndup(c->d->a, at, (size_t)(slash - at));
+        *ret_name = arena_strndup(c->d->a, slash + 1, strcspn(slash + 1, "'"));
+        if (!str_is_dns_label(*ret_ns) || !str_is_dns_subdomain(*ret_name))
+                return NULL;
+        view_read(c->v, VIEW_CLAIMS, *ret_ns);
+        return view_find(c->v, VIEW_CLAIMS, *ret_ns, *ret_name);
+}
+
+/* The pod that still has the channel device. */
+static void add_holder(struct pod_case *c, const struct reason *r, const char *message) {
+        const char *ns = NULL, *name = NULL;
+        const struct claim_object *claim = holder_of(c, message, &ns, &name);
+        const char *pod_name = claim && claim->claim.n_consumers ? claim->claim.consumers[0].name : NULL;
+        if (!pod_name)
+                pod_name = claim && claim->claim.n_owners && streq(claim->claim.owners[0].kind, "Pod")
+                                   ? claim->claim.owners[0].name
+                                   : NULL;
+        if (pod_name)
+                view_read_one(c->v, VIEW_PODS, ns, pod_name);
+        const struct pod_object *p = view_find(c->v, VIEW_PODS, ns, pod_name);
+        if (!p) {
+                diagnosis_add(c->d, r, NULL, "%s", message);
+                return;
+        }
+        const char *ends = p->o.meta.deleted ? arena_printf(c->d->a, " (Terminating for %s%s%s)",
+                                                            pod_case_since(c->d, p->o.meta.deleted),
+                                                            p->n_finalizers ? ", finalizer " : "",
+                                                            p->n_finalizers ? p->finalizers[0] : "")
+                                             : arena_printf(c->d->a, " (%s)", str_or(p->phase, "Unknown"));
+        diagnosis_add(c->d, r,
+                      arena_printf(c->d->a, "end pod %s/%s; nothing has to be done here", ns, pod_name),
+                      "the channel of %s is still held by %s/%s%s", c->pod->node, ns, pod_name, ends);
+}
+
+static bool policy_selects(const struct policy_object *p, const struct pod_object *pod) {
+        for (size_t i = 0; i < p->n_selector; i++)
+                if (!streq(pod_object_label(pod, p->selector[i].key), p->selector[i].value))
+                        return false;
+        return !p->expressions.n || str_eq(p->expressions, STR("[]"));
+}
+
+/* NetworkPolicies that select the daemon, except the chart's own. */
+static const char *policies_of(struct pod_case *c, const struct pod_object *daemon) {
+        struct message_list names = { 0 };
+        view_read(c->v, VIEW_POLICIES, daemon->o.meta.ns);
+        VIEW_EACH(c->v, VIEW_POLICIES, struct policy_object, p)
+        if (streq(p->o.meta.ns, daemon->o.meta.ns) && policy_selects(p, daemon) &&
+            !jd_pair_get(p->selector, p->n_selector, CD_LABEL_COMPONENT))
+                message_add(&names, "\"%s\"", p->o.meta.name);
+        return message_end(&names, c->d->a);
+}
+
+/* IMEX of the node waits for other nodes. */
+static void add_peers(struct pod_case *c, const struct reason *r, const struct pod_object *daemon,
+                      const char *message) {
+        const struct pod *p = daemon ? &daemon->daemon->pod : NULL;
+        const char *policies = daemon ? policies_of(c, daemon) : "";
+        const char *awaited = p && p->awaited ? arena_printf(c->d->a, "; it waits for %s", p->awaited) : "";
+        const char *peers = p && p->peers ? arena_printf(c->d->a, " (%s peers connected)", p->peers) : "";
+        const char *fix = *policies ? arena_printf(c->d->a,
+                                                   "NetworkPolicy %s in %s selects the daemons: allow TCP "
+                                                   "28000 to 32095 between them",
+                                                   policies, daemon->o.meta.ns)
+                                    : NULL;
+        diagnosis_add(c->d, r, fix, "IMEX on %s: %s%s%s", c->pod->node, message, peers, awaited);
+}
+
+static const char imex_lead[] = "IMEX daemon is ";
+
+/* The message of the plugin names an entry of the catalogue. */
+static bool diagnose_message(struct pod_case *c, const struct pod_object *daemon, const char *whole) {
+        const char *message = plugin_part(c, whole);
+        const struct reason *r = reason_find_message(message);
+        if (strstr(whole, "DRA driver " CD_DRIVER " is not registered")) {
+                if (!plugin_diagnose(c->d, c->pod->node))
+                        diagnosis_add(c->d, reason_cause(CAUSE_NO_PLUGIN), NULL,
+                                      "no plugin is registered with the kubelet of %s", c->pod->node);
+                return true;
+        }
+        if (!r)
+                return false;
+        if (str_starts(r->anchor, "device-held"))
+                add_holder(c, r, message);
+        else if (streq(r->anchor, "no-daemon-yet")) {
+                if (!daemon_diagnose(c->d, c->pod->node))
+                        diagnosis_add(c->d, r, NULL, "%s", message);
+        } else if (streq(r->anchor, "waiting-for-peers") || str_starts(r->anchor, "recovery")) {
+                const char *at = strstr(message, imex_lead);
+                add_peers(c, r, daemon, at ? at + sizeof imex_lead - 1 : message);
+        } else
+                diagnosis_add(c->d, r, NULL, "%s", message);
+        return true;
+}
+
+/* The report of the daemon, if no Event shows the cause. */
+static bool diagnose_daemon(struct pod_case *c, const struct pod_object *daemon) {
+        const struct pod *p = daemon ? &daemon->daemon->pod : NULL;
+        const struct reason *r = p ? reason_find_message(p->reason) : NULL;
+        if (!r || streq(p->ready, "true"))
+                return false;
+        if (streq(r->anchor, "waiting-for-peers") || str_starts(r->anchor, "recovery"))
+                add_peers(c, r, daemon, p->reason);
+        else
+                diagnosis_add(c->d, r, NULL, "IMEX on %s is %s: %s", c->pod->node,
+                              str_or(p->state, "not ready"), p->reason);
+        return true;
+}
+
+/* The controller's own rules, on the objects that were read. */
+static bool diagnose_member(struct pod_case *c) {
+        struct membership all;
+        if (!c->cd || !member_view_make(c->v, c->cd, &all))
+                return false;
+        for (size_t i = 0; i < all.n_members; i++) {
+                const struct member *m = &all.members[i];
+                if (!streq(m->entry.node, c->pod->node) || !*m->message)
+                        continue;
+                const struct reason *r = reason_find_message(m->message);
+                if (!r)
+                        r = reason_find(REASON_OF_COMPUTE_DOMAIN,
+                                        m->why == MEMBER_LOST       ? REASON_NODE_LOST
+                                        : m->why == MEMBER_OCCUPIED ? REASON_NODE_OCCUPIED
+                                        : m->why == MEMBER_FULL     ? REASON_DOMAIN_FULL
+                                        : m->why == MEMBER_FAILING  ? REASON_NODE_FAILING
+                                                                    : REASON_NODES_NOT_READY);
+                diagnosis_add(c->d, r, NULL, "%s: %s", c->pod->node, m->message);
+                return true;
+        }
+        return false;
+}
+
+/* A container that waits for something else: an image, a Secret, its own crash. */
+static bool diagnose_container(struct pod_case *c) {
+        const struct {
+                const struct container_status *list;
+                size_t n;
+        } lists[] = { { c->pod->init_statuses, c->pod->n_init_statuses },
+                      { c->pod->statuses, c->pod->n_statuses } };
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+                for (size_t k = 0; k < lists[i].n; k++) {
+                        const struct container_status *s = &lists[i].list[k];
+                        const struct pod_container_why *w = s->state.waiting;
+                        if (!w || streq(w->reason, "ContainerCreating") ||
+                            streq(w->reason, "PodInitializing"))
+                                continue;
+                        diagnosis_add(c->d, reason_cause(CAUSE_CONTAINER_FAILED), NULL,
+                                      "container %s: %s%s%s", s->name, w->reason, w->message ? ": " : "",
+                                      w->message ? w->message : "");
+                        return true;
+                }
+        return false;
+}
+
+/* Another Event of the kubelet: a volume, the sandbox. */
+static bool diagnose_event(struct pod_case *c) {
+        static const char *const reasons[] = { "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox",
+                                               "Failed" };
+        const struct kube_meta *m = &c->pod->o.meta;
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+                const struct event_object *e = view_event(c->v, "Pod", m->ns, m->name, m->uid, reasons[i]);
+                if (!e)
+                        continue;
+                diagnosis_add(c->d, reason_cause(CAUSE_CONTAINER_FAILED), NULL, "%s: %s", e->reason,
+                              str_or(e->message, ""));
+                return true;
+        }
+        return false;
+}
+
+void prepare_diagnose(struct pod_case *c) {
+        const struct pod_object *daemon = prepare_daemon(c);
+        const struct node_object *n;
+        line_node(c);
+        line_daemon(c, daemon);
+        n = view_find(c->v, VIEW_NODES, NULL, c->pod->node);
+        if (n && !node_ready(&n->node)) {
+                diagnosis_add(c->d, reason_cause(CAUSE_NODE_DOWN), NULL, "the Node %s is not Ready",
+                              c->pod->node);
+                return;
+        }
+        if (c->prepare && c->prepare->message) {
+                diagnosis_line(c->d, TERM_WAIT, "channel", "not given to the pod yet");
+                if (diagnose_message(c, daemon, c->prepare->message))
+                        return;
+        }
+        if (diagnose_container(c) || diagnose_daemon(c, daemon))
+                return;
+        if (c->cd && domain_diagnose_conditions(c->d, c->cd, c->pod->node))
+                return;
+        if (c->asks && !c->v->hosts && !daemon && daemon_diagnose(c->d, c->pod->node))
+                return;
+        if (diagnose_event(c) || diagnose_member(c))
+                return;
+        int64_t since = c->v->source->now - c->pod->o.meta.created;
+        if (c->prepare)
+                diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL, "%s",
+                              plugin_part(c, str_or(c->prepare->message, "")));
+        else if (since < 60)
+                diagnosis_hint(c->d, "The pod is new. Try again in a minute.");
+        else if (!c->d->n_unread)
+                diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL,
+                              "no Event and no condition shows why the containers do not run");
+        else
+                diagnosis_possible(c->d, reason_cause(CAUSE_UNKNOWN),
+                                   "no object that you may read shows the cause");
+}

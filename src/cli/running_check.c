@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a pod that runs can use NVLink between nodes. */
+#include <string.h>
+
+#include "api/names.h"
+#include "cli/pod_case.h"
+#include "rules/message.h"
+
+static bool container_has(const struct container *c, const char *claim) {
+        for (size_t i = 0; i < c->n_claims; i++)
+                if (streq(c->claims[i].name, claim))
+                        return true;
+        return false;
+}
+
+static void check_containers(struct pod_case *c) {
+        struct message_list names = { 0 };
+        for (size_t i = 0; i < c->pod->n_containers; i++)
+                if (container_has(&c->pod->containers[i], c->asks->name))
+                        message_add(&names, "%s", c->pod->containers[i].name);
+        const char *list = message_end(&names, c->d->a);
+        if (*list) {
+                diagnosis_line(c->d, TERM_OK, "container", "%s has the channel", list);
+                return;
+        }
+        diagnosis_line(c->d, TERM_BAD, "container", "no container names the claim %s", c->asks->name);
+        diagnosis_add(
+                c->d, reason_cause(CAUSE_CONTAINER_WITHOUT_CLAIM),
+                arena_printf(c->d->a,
+                             "add `resources: {claims: [{name: %s}]}` to the container, and recreate the pod",
+                             c->asks->name),
+                "the pod has the claim \"%s\", but no container names it in resources.claims", c->asks->name);
+}
+
+static void check_event(struct pod_case *c) {
+        const struct kube_meta *m = &c->pod->o.meta;
+        const char *reasons[] = { REASON_NO_IMEX_CHANNEL, REASON_IMEX_CHANNEL_NODE_MISSING };
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+                const struct event_object *e = view_event(c->v, "Pod", m->ns, m->name, m->uid, reasons[i]);
+                if (e)
+                        diagnosis_add(c->d, reason_find(REASON_OF_POD, reasons[i]), NULL, "%s",
+                                      str_or(e->message, e->reason));
+        }
+}
+
+/* The partitions of the nodes of the ComputeDomain. */
+static void check_partition(struct pod_case *c) {
+        struct message_list list = { .between = "; " };
+        const char *first = c->clique;
+        bool several = false;
+        for (size_t i = 0; c->cd && i < c->cd->n_nodes; i++) {
+                const char *x = c->cd->nodes[i].clique_id;
+                if (!x)
+                        continue;
+                first = first ? first : x;
+                several = several || !streq(first, x);
+        }
+        VIEW_EACH(c->v, VIEW_PODS, struct pod_object, p) {
+                const char *x = p->node && p != c->pod && pod_case_is_sibling(c->pod, p) &&
+                                                !streq(p->phase, "Succeeded")
+                                        ? inventory_clique(c->v, p->node)
+                                        : NULL;
+                several = several || (x && first && !streq(first, x));
+        }
+        if (!c->clique)
+                c->clique = first;
+        if (!first) {
+                diagnosis_line(c->d, TERM_UNKNOWN, "partition",
+                               "unknown: the Node and its ResourceSlice may not be read");
+        } else if (!*first) {
+                const struct reason *r = reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_NO_FABRIC_NODES);
+                diagnosis_line(c->d, TERM_BAD, "partition", "%s has no multi-node NVLink", c->pod->node);
+                diagnosis_add(c->d, r, NULL, "node %s is in no NVLink partition", c->pod->node);
+        } else if (several) {
+                for (size_t i = 0; c->cd && i < c->cd->n_nodes; i++)
+                        message_add(&list, "%s on %s", c->cd->nodes[i].node,
+                                    inventory_rack_name(c->v, c->cd->nodes[i].clique_id));
+                const char *nodes = message_end(&list, c->d->a);
+                diagnosis_line(c->d, TERM_BAD, "partition", "the pods run in several NVLink partitions");
+                diagnosis_add(c->d, reason_cause(CAUSE_SEVERAL_PARTITIONS), NULL,
+                              "the pods run in several NVLink partitions%s%s", *nodes ? ": " : "", nodes);
+        } else {
+                diagnosis_line(c->d, TERM_OK, "partition", "%s for all pods",
+                               inventory_rack_name(c->v, first));
+        }
+}
+
+static void check_peers(struct pod_case *c) {
+        static const char *const types[] = { CONDITION_PEERS_CONNECTED, CONDITION_IMEX_HEALTHY,
+                                             CONDITION_HOST_IMEX_HEALTHY };
+        for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++) {
+                const struct cd_condition *x = &c->cd->conditions[i];
+                for (size_t k = 0; k < ARRAY_LEN(types); k++)
+                        if (streq(x->type, types[k]))
+                                diagnosis_line(c->d, streq(x->status, "True") ? TERM_OK : TERM_BAD, "peers",
+                                               "%s is %s%s%s", x->type, str_or(x->status, "Unknown"),
+                                               x->message && *x->message ? ": " : "", str_or(x->message, ""));
+        }
+        if (c->cd)
+                domain_diagnose_conditions(c->d, c->cd, NULL);
+}
+
+void running_diagnose(struct pod_case *c) {
+        view_read(c->v, VIEW_NODES, NULL);
+        view_read(c->v, VIEW_SLICES, NULL);
+        view_read(c->v, VIEW_FABRICS, NULL);
+        if (!c->clique)
+                c->clique = inventory_clique(c->v, c->pod->node);
+        check_containers(c);
+        check_event(c);
+        check_partition(c);
+        check_peers(c);
+        for (size_t i = 0; i < c->pod->n_containers; i++) {
+                const struct container *x = &c->pod->containers[i];
+                const char *off = jd_pair_get(x->env, x->n_env, "NCCL_MNNVL_ENABLE");
+                if (streq(off, "0"))
+                        diagnosis_hint(c->d,
+                                       "Container %s sets NCCL_MNNVL_ENABLE=0, so NCCL does not use NVLink "
+                                       "between nodes.",
+                                       x->name);
+        }
+        if (c->d->n_causes == 0)
+                diagnosis_hint(c->d,
+                               "%s Whether NCCL does is in its log: with NCCL_DEBUG=INFO it prints \"MNNVL 1 "
+                               "cliqueId ... "
+                               "cliqueSize N\", where N is the number of processes. `kubectl logs -n %s %s | "
+                               "grep MNNVL`",
+                               c->clique ? "The pod can use NVLink between nodes."
+                                         : "Nothing that you may read prevents NVLink between nodes.",
+                               c->pod->o.meta.ns, c->pod->o.meta.name);
+        c->d->fine = c->d->n_causes == 0;
+}

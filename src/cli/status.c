@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "api/names.h"
+#include "cli/command_table.h"
+#include "cli/overview.h"
+#include "cli/pod_case.h"
+#include "rules/message.h"
+
+struct overview {
+        struct cli *c;
+        struct view *v;
+        struct inventory inv;
+        const char *ns; /* only ComputeDomains of this namespace; NULL: all that may be read */
+        size_t n_problems;
+        struct message_list next; /* objects for `why` */
+        const char *controller, *plugins, *nodes;
+        enum term_mark controller_mark, plugins_mark, nodes_mark;
+};
+
+static void add_problem(struct overview *o, const char *object) {
+        o->n_problems++;
+        if (object && o->next.n < 3)
+                message_add(&o->next, "why %s", object);
+}
+
+/* ---- the driver ---- */
+
+static void judge_controller(struct overview *o) {
+        struct view *v = o->v;
+        if (view_state(v, VIEW_DEPLOYMENTS, NULL) != VIEW_COMPLETE) {
+                o->controller = "may not be read";
+                o->controller_mark = TERM_UNKNOWN;
+                return;
+        }
+        o->controller = "not installed";
+        o->controller_mark = TERM_BAD;
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
+                if (!workload_object_runs(d, "compute-domain-controller"))
+                        continue;
+                o->controller =
+                        arena_printf(v->a, "%lld/%lld", (long long)d->ready_replicas, (long long)d->replicas);
+                o->controller_mark = d->ready_replicas >= d->replicas ? TERM_OK
+                                     : d->ready_replicas              ? TERM_WAIT
+                                                                      : TERM_BAD;
+        }
+        if (o->controller_mark == TERM_BAD)
+                add_problem(o, NULL);
+}
+
+static void judge_plugins(struct overview *o) {
+        struct view *v = o->v;
+        struct message_list bad = { 0 };
+        size_t n_ready = 0, n_gpu = 0;
+        if (!v->driver_ns || view_state(v, VIEW_PODS, v->driver_ns) != VIEW_COMPLETE ||
+            view_state(v, VIEW_NODES, NULL) != VIEW_COMPLETE) {
+                o->plugins = "may not be read";
+                o->plugins_mark = TERM_UNKNOWN;
+                return;
+        }
+        for (size_t i = 0; i < o->inv.n_nodes; i++) {
+                const struct inventory_node *n = &o->inv.nodes[i];
+                bool ready = n->plugin && pod_object_ready(n->plugin);
+                n_gpu++;
+                n_ready += ready;
+                if (!ready) {
+                        message_add(&bad, "%s: %s", n->name, n->plugin ? "its pod is not Ready" : "no pod");
+                        add_problem(o, arena_printf(v->a, "node/%s", n->name));
+                }
+        }
+        const char *text = message_end(&bad, v->a);
+        o->plugins = arena_printf(v->a, "%zu/%zu%s%s", n_ready, n_gpu, *text ? "  " : "", text);
+        o->plugins_mark = *text || !n_gpu ? TERM_BAD : TERM_OK;
+}
+
+static void judge_nodes(struct overview *o) {
+        struct message_list bad = { 0 };
+        size_t n_offer = 0, n_withhold = 0;
+        if (!o->inv.complete) {
+                o->nodes = "may not be read";
+                o->nodes_mark = TERM_UNKNOWN;
+                return;
+        }
+        for (size_t i = 0; i < o->inv.n_nodes; i++) {
+                const struct inventory_node *n = &o->inv.nodes[i];
+                n_offer += n->seats > 0;
+                if (n->seats || !n->plugin || !pod_object_ready(n->plugin))
+                        continue;
+                n_withhold++;
+                message_add(&bad, "%s %s", n->name, str_or(n->withheld, "for an unknown reason"));
+                add_problem(o, arena_printf(o->v->a, "node/%s", n->name));
+        }
+        const char *text = message_end(&bad, o->v->a);
+        o->nodes = *text ? arena_printf(o->v->a, "%zu offer a channel, %zu withhold%s (%s)", n_offer,
+                                        n_withhold, n_withhold == 1 ? "s" : "", text)
+                         : arena_printf(o->v->a, "%zu offer a channel", n_offer);
+        o->nodes_mark = *text || !n_offer ? TERM_BAD : TERM_OK;
+}
+
+/* ---- ComputeDomains ---- */
+
+static const struct cd_condition *overview_condition(const struct compute_domain *cd, const char *type) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, type))
+                        return &cd->conditions[i];
+        return NULL;
+}
+
+static const char *peers_text(const struct compute_domain *cd) {
+        const struct cd_condition *c = overview_condition(cd, CONDITION_PEERS_CONNECTED);
+        return !c                                       ? "-"
+               : streq(c->status, "True")               ? "all found"
+               : streq(c->reason, REASON_PEERS_MISSING) ? "some missing"
+                                                        : "-";
+}
+
+static const char *racks_text(struct view *v, const struct compute_domain *cd) {
+        struct message_list list = { 0 };
+        for (size_t i = 0; i < cd->n_nodes; i++) {
+                bool known = false;
+                for (size_t k = 0; k < i; k++)
+                        known = known || streq(cd->nodes[k].clique_id, cd->nodes[i].clique_id);
+                if (!known && cd->nodes[i].clique_id && *cd->nodes[i].clique_id)
+                        message_add(&list, "%s", inventory_rack_name(v, cd->nodes[i].clique_id));
+        }
+        return str_or(message_end(&list, v->a), "-");
+}
+
+static bool shows(const struct overview *o, const struct compute_domain *cd) {
+        return !o->ns || streq(cd->o.meta.ns, o->ns);
+}
+
+/* Whether a person should look at it. */
+static bool domain_fails(const struct compute_domain *cd) {
+        const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
+        return !streq(cd->status, "Ready") && !(c && streq(c->reason, REASON_NO_NODES));
+}
+
+static const char *domain_message(const struct compute_domain *cd) {
+        const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
+        return domain_fails(cd) && c ? str_or(c->message, c->reason) : "";
+}
+
+static void domains_table(struct overview *o) {
+        struct term_table x;
+        struct arena *a = o->v->a;
+        static const char *const head[] = { "DOMAIN", "STATUS", "NODES", "RACK", "PEERS", "AGE", "" };
+        term_table_begin(&x, ARRAY_LEN(head));
+        for (size_t i = 0; i < ARRAY_LEN(head); i++)
+                term_cell(&x, head[i]);
+        VIEW_EACH(o->v, VIEW_DOMAINS, struct compute_domain, cd) {
+                if (!shows(o, cd))
+                        continue;
+                bool fails = domain_fails(cd);
+                term_cell(&x, arena_printf(a, "%s/%s", cd->o.meta.ns, cd->o.meta.name));
+                term_cell_marked(&x, fails ? TERM_BAD : TERM_OK,
+                                 cd->o.meta.deleted ? "Deleting" : str_or(cd->status, "-"));
+                term_cell(&x, cd->nodes_wanted ? arena_printf(a, "%lld/%lld", (long long)cd->nodes_ready,
+                                                              (long long)cd->nodes_wanted)
+                                               : "-");
+                term_cell(&x, racks_text(o->v, cd));
+                term_cell(&x, peers_text(cd));
+                term_cell(&x, term_age(a, o->v->source->now - cd->o.meta.created));
+                term_cell(&x, domain_message(cd));
+        }
+        term_table_end(&o->c->t, &x, a);
+}
+
+static void racks_table(struct overview *o) {
+        struct term_table x;
+        struct arena *a = o->v->a;
+        static const char *const head[] = { "RACK", "NODES", "FREE", "USED", "DOWN" };
+        term_table_begin(&x, ARRAY_LEN(head));
+        for (size_t i = 0; i < ARRAY_LEN(head); i++)
+                term_cell(&x, head[i]);
+        for (size_t i = 0; i < o->inv.n_racks; i++) {
+                const struct inventory_rack *r = &o->inv.racks[i];
+                term_cell(&x, r->name);
+                term_cell(&x, arena_printf(a, "%zu", r->n_nodes));
+                term_cell(&x, arena_printf(a, "%zu", r->n_free));
+                term_cell(&x, arena_printf(a, "%zu", r->n_used));
+                term_cell_marked(&x, r->n_down ? TERM_BAD : TERM_NONE, arena_printf(a, "%zu", r->n_down));
+        }
+        term_table_end(&o->c->t, &x, a);
+}
+
+/* ---- the whole ---- */
+
+static void status_line(struct term *t, enum term_mark m, const char *label, const char *text) {
+        term_printf(t, "  ");
+        term_add_mark(t, m);
+        term_line(t, "%-12s %s", label, text);
+}
+
+static void overview_text(struct overview *o, size_t n_domains) {
+        struct term *t = &o->c->t;
+        struct view *v = o->v;
+        term_bold(t, "compute-domains");
+        if (v->driver_ns)
+                term_line(t, "   namespace %s   IMEX %s   isolation %s", v->driver_ns,
+                          v->hosts ? "host-managed" : "driver-managed",
+                          v->own_channels ? "channel" : "domain");
+        else
+                term_newline(t);
+        status_line(t, o->controller_mark, "controller", o->controller);
+        status_line(t, o->plugins_mark, "plugins", o->plugins);
+        status_line(t, o->nodes_mark, "nodes", o->nodes);
+        if (o->inv.complete && o->inv.n_racks) {
+                term_newline(t);
+                racks_table(o);
+        }
+        term_newline(t);
+        if (n_domains)
+                domains_table(o);
+        else
+                term_line(t, "No ComputeDomain%s%s", o->ns ? " in namespace " : "", o->ns ? o->ns : "");
+        const char *next = message_end(&o->next, v->a);
+        if (o->n_problems) {
+                term_newline(t);
+                term_line(t, "%zu problem%s%s%s", o->n_problems, o->n_problems == 1 ? "" : "s",
+                          *next ? "   kubectl compute-domains " : "", next);
+        }
+}
+
+static void overview_json(struct overview *o) {
+        struct jw w = JW(&o->c->t.out);
+        struct arena *a = o->v->a;
+        jw_obj(&w, NULL);
+        term_json(&w, "namespace", o->v->driver_ns, a);
+        term_json(&w, "controller", o->controller, a);
+        term_json(&w, "plugins", o->plugins, a);
+        term_json(&w, "nodes", o->nodes, a);
+        jw_bool(&w, "complete", o->inv.complete);
+        jw_int(&w, "problems", (int64_t)o->n_problems);
+        jw_arr(&w, "racks");
+        for (size_t i = 0; o->inv.complete && i < o->inv.n_racks; i++) {
+                const struct inventory_rack *r = &o->inv.racks[i];
+                jw_obj(&w, NULL);
+                term_json(&w, "name", r->name, a);
+                term_json(&w, "cliqueID", r->clique, a);
+                jw_int(&w, "nodes", (int64_t)r->n_nodes);
+                jw_int(&w, "free", (int64_t)r->n_free);
+                jw_int(&w, "used", (int64_t)r->n_used);
+                jw_int(&w, "down", (int64_t)r->n_down);
+                jw_end_obj(&w);
+        }
+        jw_end_arr(&w);
+        jw_arr(&w, "domains");
+        VIEW_EACH(o->v, VIEW_DOMAINS, struct compute_domain, cd) {
+                if (!shows(o, cd))
+                        continue;
+                jw_obj(&w, NULL);
+                term_json(&w, "namespace", cd->o.meta.ns, a);
+                term_json(&w, "name", cd->o.meta.name, a);
+                term_json(&w, "status", cd->status, a);
+                jw_int(&w, "nodesReady", cd->nodes_ready);
+                jw_int(&w, "nodesWanted", cd->nodes_wanted);
+                term_json(&w, "racks", racks_text(o->v, cd), a);
+                term_json(&w, "peers", peers_text(cd), a);
+                term_json(&w, "message", domain_message(cd), a);
+                jw_end_obj(&w);
+        }
+        jw_end_arr(&w);
+        jw_end_obj(&w);
+        term_newline(&o->c->t);
+}
+
+int overview_add(struct cli *c, struct view *v) {
+        struct overview o = { .c = c, .v = v, .ns = options.all_namespaces ? NULL : options.ns };
+        size_t n_domains = 0;
+        inventory_make(v, v->source->ns, &o.inv);
+        judge_controller(&o);
+        judge_plugins(&o);
+        judge_nodes(&o);
+        VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd) {
+                n_domains += shows(&o, cd);
+                if (shows(&o, cd) && domain_fails(cd))
+                        add_problem(&o, arena_printf(v->a, "computedomain/%s -n %s", cd->o.meta.name,
+                                                     cd->o.meta.ns));
+        }
+        if (view_not_served(v, VIEW_DOMAINS)) {
+                buf_done(&o.next.text);
+                term_line(&c->t, "The cluster has no ComputeDomains: the driver is not installed.");
+                return COMMAND_PROBLEM;
+        }
+        if (streq(options.output, "json"))
+                overview_json(&o);
+        else
+                overview_text(&o, n_domains);
+        buf_done(&o.next.text);
+        bool readable = view_state(v, VIEW_DOMAINS, options.ns ? options.ns : NULL) != VIEW_UNREADABLE ||
+                        view_state(v, VIEW_DOMAINS, v->source->ns) != VIEW_UNREADABLE;
+        return o.n_problems ? COMMAND_PROBLEM : readable ? COMMAND_FINE : COMMAND_DENIED;
+}
+
+static int status_run(struct cli *c) {
+        return c->n_args ? command_usage(c, "status has no arguments") : overview_add(c, &c->v);
+}
+
+const struct command command_status = {
+        .name = "status",
+        .args = "",
+        .summary = "the driver, the racks and the ComputeDomains in one screen",
+        .text = "Shows whether the driver works, which racks have free nodes, and the state of each "
+                "ComputeDomain that you may read. "
+                "With `--namespace`, shows only its ComputeDomains. This is the default command.",
+        .reads = true,
+        .run = status_run,
+};

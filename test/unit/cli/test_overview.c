@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pictures of `status` and `racks`, and the documentation of the commands. The texts are in
+ * test/unit/golden. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/resources.h"
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/command_table.h"
+#include "unit/golden.h"
+#include "world/cluster.h"
+
+static struct cluster *cluster;
+
+static int set_up(void **state) {
+        (void)state;
+        cluster = cluster_new();
+        options = (struct options){ .output = "table" };
+        return 0;
+}
+
+static int tear_down(void **state) {
+        (void)state;
+        cluster_free(cluster);
+        return 0;
+}
+
+static int run_command_on(const struct command *command, const char *golden) {
+        struct cli c = { .a = arena_new(1024),
+                         .source = cluster_source(cluster),
+                         .t = { .out = BUF_INIT(TERM_OUT_MAX) } };
+        view_init(&c.v, c.source);
+        int r = command->run(&c);
+        if (golden)
+                golden_compare(golden, buf_str(&c.t.out));
+        view_done(&c.v);
+        buf_done(&c.t.out);
+        arena_free(c.a);
+        return r;
+}
+
+#define LLM "aa000000-0000-4000-8000-000000000001"
+#define NODE(n, clique, i, s) "{'name':'" n "','cliqueID':'" clique "','index':" i ",'status':'" s "'}"
+
+/* Two ComputeDomains, one of which waits for a node, and a node that withholds its channel. */
+static void some_trouble(void) {
+        cluster_domain(cluster, "team-a", "llm-70b", LLM,
+                       "'status':'Ready','nodesReady':2,'nodesWanted':2,'nodes':[" NODE(
+                               "a0", CLUSTER_A, "0",
+                               "Ready") "," NODE("a1", CLUSTER_A, "1",
+                                                 "Ready") "],'conditions':[{'type':'PeersConnected','status':"
+                                                          "'True','reason':'AllConnected'}]");
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'NotReady','nodesReady':0,'nodesWanted':1,'nodes':[" NODE(
+                               "a2", CLUSTER_A, "0",
+                               "NotReady") "],'conditions':[{'type':'Ready','status':'False','reason':'"
+                                           "NodesNotReady','message':'a2: no daemon Pod on the node yet'},"
+                                           "{'type':'PeersConnected','status':'False','reason':'PeersMissing'"
+                                           ",'message':'a2'}]");
+        cluster_claim(cluster, "team-a", "l-0.channel", LLM, "a0");
+        cluster_claim(cluster, "team-a", "l-1.channel", LLM, "a1");
+        cluster_claim(cluster, "team-b", "b-0.channel", CLUSTER_BENCH, "a2");
+        cluster_withhold(cluster, "b1");
+        cluster_event(cluster, "Node", NULL, "b1", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (FabricError): broken");
+}
+
+static void status_shows_driver_racks_and_domains(void **state) {
+        (void)state;
+        some_trouble();
+        assert_int_equal(run_command_on(&command_status, "cli-status.txt"), COMMAND_PROBLEM);
+        options.output = "json";
+        assert_int_equal(run_command_on(&command_status, "cli-status-json.txt"), COMMAND_PROBLEM);
+}
+
+static void status_of_a_healthy_cluster_has_no_problem(void **state) {
+        (void)state;
+        assert_int_equal(run_command_on(&command_status, "cli-status-fine.txt"), COMMAND_FINE);
+}
+
+static void status_shows_a_tenant_its_own_domains(void **state) {
+        (void)state;
+        some_trouble();
+        cluster_confine(cluster, "team-b");
+        assert_int_equal(run_command_on(&command_status, "cli-status-confined.txt"), COMMAND_PROBLEM);
+}
+
+static void status_without_any_right_has_its_own_exit_code(void **state) {
+        (void)state;
+        cluster_confine(cluster, "team-z");
+        assert_int_equal(run_command_on(&command_status, NULL), COMMAND_DENIED);
+}
+
+static void racks_show_who_uses_which_node(void **state) {
+        (void)state;
+        some_trouble();
+        assert_int_equal(run_command_on(&command_racks, "cli-racks.txt"), COMMAND_FINE);
+}
+
+static void racks_need_cluster_rights(void **state) {
+        (void)state;
+        cluster_confine(cluster, "team-b");
+        assert_int_equal(run_command_on(&command_racks, NULL), COMMAND_DENIED);
+}
+
+static void the_page_of_the_documentation_is_current(void **state) {
+        (void)state;
+        struct buf b = BUF_INIT(1 << 20);
+        command_page(&b);
+        golden_compare("../../../docs/reference/cli.md", buf_str(&b));
+        buf_done(&b);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(status_shows_driver_racks_and_domains),
+                T(status_of_a_healthy_cluster_has_no_problem),
+                T(status_shows_a_tenant_its_own_domains),
+                T(status_without_any_right_has_its_own_exit_code),
+                T(racks_show_who_uses_which_node),
+                T(racks_need_cluster_rights),
+                T(the_page_of_the_documentation_is_current),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

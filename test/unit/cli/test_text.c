@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a terminal gets, the parser of answers, options, and bundles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/resources.h"
+#include "base/mem.h"
+#include "cli/bundle.h"
+#include "cli/http1.h"
+#include "cli/options.h"
+#include "cli/term.h"
+#include "world/cluster.h"
+
+/* ---- terminal ---- */
+
+static void texts_of_objects_cannot_control_the_terminal(void **state) {
+        (void)state;
+        struct term t = { .out = BUF_INIT(4096) };
+        term_line(&t, "%s",
+                  "a\033[31mb\x07\nc\xc2\x9b"
+                  "d\xe2\x80\xae"
+                  "e\xff"
+                  "f\xc3\xa9");
+        assert_string_equal(buf_str(&t.out), "a?[31mb? c?d?e?f\xc3\xa9\n");
+        buf_done(&t.out);
+        t.ascii = true;
+        term_line(&t, "%s", "\xc3\xa9");
+        assert_string_equal(buf_str(&t.out), "?\n");
+        buf_done(&t.out);
+}
+
+static void json_contains_no_control_character(void **state) {
+        (void)state;
+        struct arena *a = arena_new(256);
+        struct buf b = BUF_INIT(4096);
+        struct jw w = JW(&b);
+        jw_obj(&w, NULL);
+        term_json(&w, "x", "a\033b\xc2\x9b", a);
+        jw_end_obj(&w);
+        assert_string_equal(buf_str(&b), "{\"x\":\"a?b?\"}");
+        buf_done(&b);
+        arena_free(a);
+}
+
+static void long_texts_are_broken_between_words_but_not_in_commands(void **state) {
+        (void)state;
+        struct term t = { .out = BUF_INIT(4096) };
+        term_paragraph(
+                &t, "FIX",
+                "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+                "`kubectl label namespace x`");
+        assert_string_equal(buf_str(&t.out), "FIX    one two three four five six seven eight nine ten eleven "
+                                             "twelve thirteen fourteen fifteen\n"
+                                             "       `kubectl label namespace x`\n");
+        buf_done(&t.out);
+}
+
+static void ages_are_short(void **state) {
+        (void)state;
+        struct arena *a = arena_new(256);
+        assert_string_equal(term_age(a, -5), "0s");
+        assert_string_equal(term_age(a, 119), "119s");
+        assert_string_equal(term_age(a, 130), "2m10s");
+        assert_string_equal(term_age(a, 3600), "60m");
+        assert_string_equal(term_age(a, 3 * 3600), "3h");
+        assert_string_equal(term_age(a, 5 * 86400), "5d");
+        arena_free(a);
+}
+
+/* ---- answers ---- */
+
+static int parse_answer(struct http1 *h, const char *text, struct err *e) {
+        http1_init(h);
+        return http1_feed(h, text, strlen(text), e) < 0 ? -1 : h->complete ? 0 : http1_end(h, e);
+}
+
+static void bodies_may_have_a_length_or_chunks_or_end_with_the_connection(void **state) {
+        (void)state;
+        static const struct {
+                const char *text;
+                int status;
+                bool keeps;
+        } cases[] = {
+                { "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, true },
+                { "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: "
+                  "chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nA: b\r\n\r\n",
+                  403, true },
+                { "HTTP/1.0 200 OK\r\n\r\nhello", 200, false },
+                { "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
+                  "5\r\n\r\nhello",
+                  200, false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct http1 h;
+                struct err e;
+                assert_int_equal(parse_answer(&h, cases[i].text, &e), 0);
+                assert_int_equal(h.status, cases[i].status);
+                assert_int_equal(h.keeps, cases[i].keeps);
+                assert_string_equal(buf_str(&h.body), "hello");
+                http1_done(&h);
+        }
+}
+
+static void wrong_answers_are_errors(void **state) {
+        (void)state;
+        static const char *const cases[] = {
+                "HTP/1.1 200 OK\r\n\r\n",
+                "HTTP/1.1 abc\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhello\r\n",
+                "HTTP/1.1 200 OK\r\nContent-Le",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct http1 h;
+                struct err e;
+                assert_int_equal(parse_answer(&h, cases[i], &e), -1);
+                http1_done(&h);
+        }
+}
+
+/* ---- options ---- */
+
+static void options_of_kubectl_are_passed_on(void **state) {
+        (void)state;
+        static char line[] = "why\0-n\0team-b\0--context=prod\0pod-1\0--as\0jane\0--ascii\0--\0-x";
+        char *argv[10];
+        size_t n = 0;
+        for (char *p = line; n < ARRAY_LEN(argv); p += strlen(p) + 1)
+                argv[n++] = p;
+        struct options_parsed parsed;
+        struct err e;
+        options = (struct options){ .output = "table" };
+        assert_int_equal(options_parse(NULL, ARRAY_LEN(argv), argv, &parsed, &e), 0);
+        assert_int_equal(parsed.n_args, 3);
+        assert_string_equal(parsed.args[2], "-x");
+        assert_int_equal(parsed.n_kubectl, 5);
+        assert_string_equal(parsed.kubectl[2], "--context=prod");
+        assert_string_equal(parsed.kubectl[4], "jane");
+        assert_string_equal(options.ns, "team-b");
+        assert_true(options.ascii);
+        free(parsed.args);
+        free(parsed.kubectl);
+        options = (struct options){ .output = "table" };
+}
+
+static void wrong_options_are_errors(void **state) {
+        (void)state;
+        static const char *const cases[][2] = { { "--nonsense", NULL },
+                                                { "-z", NULL },
+                                                { "--context", NULL },
+                                                { "-o", "yaml" },
+                                                { "--ascii=maybe", NULL } };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                char first[32], second[32], *argv[] = { first, second };
+                struct options_parsed p;
+                struct err e;
+                snprintf(first, sizeof first, "%s", cases[i][0]);
+                snprintf(second, sizeof second, "%s", cases[i][1] ? cases[i][1] : "");
+                assert_int_equal(options_parse(NULL, cases[i][1] ? 2 : 1, argv, &p, &e), -1);
+                free(p.args);
+                free(p.kubectl);
+                options = (struct options){ .output = "table" };
+        }
+}
+
+/* ---- bundles ---- */
+
+static void a_bundle_has_the_same_objects_and_states_as_the_cluster(void **state) {
+        (void)state;
+        struct cluster *c = cluster_new();
+        struct buf tar = BUF_INIT(BUNDLE_MAX);
+        struct source *read;
+        struct view before, after;
+        struct err e;
+        cluster_put(c, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'p','managedFields':[]},'spec':{'containers':[{"
+                    "'name':'x','env':[{'name':'PASSWORD','value':'hunter2'}]}]}}");
+        cluster_fail(c, &kube_resource_slices, ERR_RETRY, "timed out");
+        cluster_fail(c, &kube_fabrics, ERR_DENIED, "forbidden");
+        struct bundle_writer *w = bundle_writer_new(cluster_source(c));
+        view_init(&before, bundle_writer_source(w));
+        view_read(&before, VIEW_NODES, NULL);
+        view_read(&before, VIEW_SLICES, NULL);
+        view_read(&before, VIEW_FABRICS, NULL);
+        view_read(&before, VIEW_PODS, "team-b");
+        bundle_writer_render(w, &tar);
+        assert_null(memmem(tar.p, tar.n, "hunter2", 7));
+        assert_null(memmem(tar.p, tar.n, "managedFields", 13));
+        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &read, &e), 0);
+        assert_string_equal(read->ns, "team-b");
+        assert_int_equal(read->now, cluster_source(c)->now);
+        assert_string_equal(read->server_version(read), "v1.36.3");
+        view_init(&after, read);
+        view_read(&after, VIEW_NODES, NULL);
+        view_read(&after, VIEW_SLICES, NULL);
+        view_read(&after, VIEW_FABRICS, NULL);
+        view_read(&after, VIEW_PODS, "team-b");
+        view_read(&after, VIEW_PODS, NULL); /* only one namespace was read */
+        view_read(&after, VIEW_CLAIMS, NULL);
+        assert_int_equal(after.kinds[VIEW_NODES].n, before.kinds[VIEW_NODES].n);
+        assert_int_equal(after.kinds[VIEW_PODS].n, 1);
+        assert_int_equal(view_state(&after, VIEW_NODES, NULL), VIEW_COMPLETE);
+        assert_int_equal(view_state(&after, VIEW_SLICES, NULL), VIEW_PARTIAL);
+        assert_int_equal(view_state(&after, VIEW_FABRICS, NULL), VIEW_UNREADABLE);
+        assert_int_equal(view_state(&after, VIEW_PODS, "team-b"), VIEW_COMPLETE);
+        assert_int_equal(view_state(&after, VIEW_PODS, NULL), VIEW_UNREADABLE);
+        assert_int_equal(view_state(&after, VIEW_CLAIMS, NULL), VIEW_UNREADABLE);
+        view_done(&before);
+        view_done(&after);
+        read->free(read);
+        bundle_writer_free(w);
+        buf_done(&tar);
+        cluster_free(c);
+}
+
+static void an_object_that_cannot_be_decoded_makes_its_list_partial(void **state) {
+        (void)state;
+        struct cluster *c = cluster_new();
+        struct view v;
+        cluster_put(c, &kube_nodes, "{'metadata':{'name':'odd'},'spec':{'unschedulable':'maybe'}}");
+        view_init(&v, cluster_source(c));
+        view_read(&v, VIEW_NODES, NULL);
+        assert_int_equal(view_state(&v, VIEW_NODES, NULL), VIEW_PARTIAL);
+        assert_non_null(strstr(view_why(&v, VIEW_NODES, NULL), "odd"));
+        assert_int_equal(v.kinds[VIEW_NODES].n, 6);
+        view_done(&v);
+        cluster_free(c);
+}
+
+static void what_is_no_bundle_is_refused(void **state) {
+        (void)state;
+        static const char *const cases[] = {
+                "", "no tar file at all, but long enough to be read as the beginning of a header"
+        };
+        struct source *s;
+        struct err e;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                assert_int_equal(bundle_read_tar(str_from(cases[i]), NULL, &s, &e), -1);
+        assert_int_equal(bundle_open("/nonexistent", NULL, &s, &e), -1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(texts_of_objects_cannot_control_the_terminal),
+                cmocka_unit_test(json_contains_no_control_character),
+                cmocka_unit_test(long_texts_are_broken_between_words_but_not_in_commands),
+                cmocka_unit_test(ages_are_short),
+                cmocka_unit_test(bodies_may_have_a_length_or_chunks_or_end_with_the_connection),
+                cmocka_unit_test(wrong_answers_are_errors),
+                cmocka_unit_test(options_of_kubectl_are_passed_on),
+                cmocka_unit_test(wrong_options_are_errors),
+                cmocka_unit_test(a_bundle_has_the_same_objects_and_states_as_the_cluster),
+                cmocka_unit_test(an_object_that_cannot_be_decoded_makes_its_list_partial),
+                cmocka_unit_test(what_is_no_bundle_is_refused),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers of `why`. Each cause is provoked in a fake cluster. The whole answers are in test/unit/golden.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+#include "base/mem.h"
+#include "cli/command.h"
+#include "cli/command_table.h"
+#include "unit/golden.h"
+#include "world/cluster.h"
+
+static struct cluster *cluster;
+
+static int set_up(void **state) {
+        (void)state;
+        cluster = cluster_new();
+        return 0;
+}
+
+static int tear_down(void **state) {
+        (void)state;
+        cluster_free(cluster);
+        return 0;
+}
+
+/* Runs a command with one argument, and compares its output. Returns the exit code. */
+static int run_golden(const struct command *command, const char *arg, const char *golden) {
+        struct cli c = {
+                .a = arena_new(1024), .args = &arg, .n_args = arg ? 1 : 0, .source = cluster_source(cluster)
+        };
+        c.t = (struct term){ .out = BUF_INIT(TERM_OUT_MAX) };
+        view_init(&c.v, c.source);
+        int r = command->run(&c);
+        golden_compare(golden, buf_str(&c.t.out));
+        view_done(&c.v);
+        buf_done(&c.t.out);
+        arena_free(c.a);
+        return r;
+}
+
+#define WHY(arg, golden, code) assert_int_equal(run_golden(&command_why, arg, "cli-why-" golden ".txt"), code)
+#define AFFINITY                                                                                             \
+        ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':"      \
+        "'" GPU_CLIQUE_LABEL "'}]}}"
+#define RUNS                                                                                                 \
+        ",'containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-27T11:58:00Z'}}}],"   \
+        "'conditions':[{'type':'Ready','status':'True'}]"
+#define CANNOT "0/7 nodes are available: 7 cannot allocate all claims."
+
+/* A pod that waits for a node, with an unallocated claim. */
+static void pod_waits(const char *status, const char *more) {
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0",
+                                                        .claim = "train-0.channel",
+                                                        .status = status,
+                                                        .more = more });
+}
+
+/* A pod on a0 whose claim the plugin does not prepare. */
+static void pod_is_created(const char *message) {
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster,
+                        &(struct cluster_pod){ .name = "train-0", .claim = "train-0.channel", .node = "a0" });
+        if (message)
+                cluster_event(cluster, "Pod", "team-b", "train-0", "FailedPrepareDynamicResources", message);
+}
+
+static void use_all(const char *ns, const char *uid, const char *nodes) {
+        for (const char *p = nodes; *p; p += 2) {
+                char node[3] = { p[0], p[1], 0 }, name[32];
+                snprintf(name, sizeof name, "job-%s.channel", node);
+                cluster_claim(cluster, ns, name, uid, node);
+        }
+}
+
+/* ---- the ten causes ---- */
+
+/* 1 */
+static void all_channels_in_use_are_counted_by_computedomain(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-a", "llm-70b", "aa000000-0000-4000-8000-000000000001", "");
+        use_all("team-a", "aa000000-0000-4000-8000-000000000001", "a0a1a2a3");
+        use_all("team-c", "cc000000-0000-4000-8000-000000000001", "b0b1");
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        WHY("train-0", "no-free-channel", COMMAND_PROBLEM);
+}
+
+/* 2 */
+static void withheld_channels_are_explained_by_the_event_of_the_node(void **state) {
+        (void)state;
+        for (const char *p = "a0a1a2a3b0b1"; *p; p += 2) {
+                char node[3] = { p[0], p[1], 0 };
+                cluster_withhold(cluster, node);
+                cluster_event(cluster, "Node", NULL, node, "ComputeDomainDevicesWithheld",
+                              "no IMEX channel or daemon is offered on this node (FabricError): 2 of 4 GPUs "
+                              "are not registered with the NVLink fabric");
+        }
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        WHY("train-0", "withheld", COMMAND_PROBLEM);
+}
+
+/* 3 */
+static void a_refused_plugin_pod_is_the_cause_if_no_node_offers_a_channel(void **state) {
+        (void)state;
+        cluster_remove_all(cluster, &kube_resource_slices);
+        cluster_remove_all(cluster, &kube_pods);
+        cluster_put(cluster, &kube_daemonsets,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':"
+                    "[{'name':'x','command':['compute-domain-kubelet-plugin']}]}}},'status':{'"
+                    "desiredNumberScheduled':6,'currentNumberScheduled':0}}");
+        cluster_event(cluster, "DaemonSet", CLUSTER_NS, "compute-domains-kubelet-plugin", "FailedCreate",
+                      "Error creating: pods \\\"compute-domains-kubelet-plugin-x\\\" is forbidden: violates "
+                      "PodSecurity \\\"baseline:latest\\\": privileged");
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        WHY("train-0", "no-plugin", COMMAND_PROBLEM);
+}
+
+/* 4 */
+static void a_misspelt_claim_template_is_compared_with_those_that_exist(void **state) {
+        (void)state;
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
+        WHY("train-0", "template", COMMAND_PROBLEM);
+}
+
+/* 5 */
+static void a_full_partition_of_the_other_pods_is_named_with_the_free_one(void **state) {
+        (void)state;
+        use_all("team-a", "aa000000-0000-4000-8000-000000000001", "a1a2a3");
+        cluster_claim(cluster, "team-b", "train-1.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1",
+                                                        .claim = "train-1.channel",
+                                                        .node = "a0",
+                                                        .phase = "Running",
+                                                        .status = RUNS });
+        pod_waits(CLUSTER_UNSCHEDULED("0/7 nodes are available: 3 cannot allocate all claims, 2 node(s) "
+                                      "didn't match pod affinity rules."),
+                  AFFINITY);
+        WHY("train-0", "partition-full", COMMAND_PROBLEM);
+}
+
+/* 6 */
+static void gpus_that_are_offered_twice_are_recognized_by_the_message(void **state) {
+        (void)state;
+        pod_waits(CLUSTER_UNSCHEDULED("nil or empty request mappings, no update of pod team-b/train-0 "
+                                      "ExtendedResourceClaimStatus"),
+                  NULL);
+        WHY("train-0", "gpus-twice", COMMAND_PROBLEM);
+}
+
+/* 7 */
+static void imex_of_the_host_is_named_as_the_cause(void **state) {
+        (void)state;
+        cluster_daemon(cluster, "a0",
+                       "'imex.resource.nvidia.com/state':'BACKOFF','imex.resource.nvidia.com/"
+                       "ready':'false','imex.resource.nvidia.com/reason':'another nvidia-imex on this "
+                       "node owns the driver\\u0027s only IMEX session'",
+                       NULL);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'NotReady','nodesReady':2,'nodesWanted':3,'nodes':[{'name':'a0','cliqueID':"
+                       "'" CLUSTER_A "','index':2,'status':'NotReady'}]");
+        pod_is_created("Failed to prepare dynamic resources: a0: IMEX daemon is BACKOFF: another nvidia-imex "
+                       "on this node owns the driver\\u0027s only IMEX session");
+        WHY("train-0", "host-imex", COMMAND_PROBLEM);
+}
+
+/* 8 */
+static void a_quota_that_forbids_the_daemon_is_named(void **state) {
+        (void)state;
+        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domain-daemon-a0");
+        cluster_event(cluster, "DaemonSet", CLUSTER_NS, CD_DAEMON_OBJECT, "FailedCreate",
+                      "Error creating: pods \\\"compute-domain-daemon-x\\\" is forbidden: insufficient quota "
+                      "to match these scopes: [{PriorityClass In [system-node-critical]}]");
+        pod_is_created("Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
+        WHY("train-0", "daemon-refused", COMMAND_PROBLEM);
+}
+
+/* 9 */
+static void the_pod_that_still_holds_the_channel_is_named(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'old-3','deletionTimestamp':'2026-11-27T11:53:"
+                    "00Z','finalizers':['example.com/slow']},"
+                    "'spec':{'nodeName':'a0','containers':[]},'status':{'phase':'Running'}}");
+        cluster_claim(cluster, "team-b", "old-3.channel", CLUSTER_BENCH, "a0");
+        pod_is_created("Failed to prepare dynamic resources: a0: device \\u0027channel-0\\u0027 is still "
+                       "held by claim \\u0027team-b/old-3.channel\\u0027 (the API server has that claim): "
+                       "a node has one channel for one pod");
+        WHY("train-0", "held", COMMAND_PROBLEM);
+}
+
+/* 10 */
+static void nodes_that_imex_waits_for_are_named_with_the_network_policy(void **state) {
+        (void)state;
+        cluster_daemon(cluster, "a0",
+                       "'imex.resource.nvidia.com/state':'STARTING','imex.resource.nvidia.com/"
+                       "ready':'false','imex.resource.nvidia.com/peers':'0/1',"
+                       "'imex.resource.nvidia.com/reason':'it waits for the other nodes of the "
+                       "domain','imex.resource.nvidia.com/awaited':'a3'",
+                       NULL);
+        cluster_put(cluster, &tool_kinds_policies,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'default-deny'},'spec':{'podSelector':{}}}");
+        pod_is_created("Failed to prepare dynamic resources: a0: IMEX daemon is STARTING: it waits for the "
+                       "other nodes of the domain");
+        WHY("train-0", "peers", COMMAND_PROBLEM);
+}
+
+/* ---- pods that run ---- */
+
+static void runs_on(const char *pod, const char *node, const char *containers) {
+        char claim[64];
+        snprintf(claim, sizeof claim, "%s.channel", pod);
+        cluster_claim(cluster, "team-b", claim, CLUSTER_BENCH, node);
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = pod,
+                                                        .claim = claim,
+                                                        .node = node,
+                                                        .phase = "Running",
+                                                        .status = RUNS,
+                                                        .containers = containers });
+}
+
+#define MEMBER(n, clique, i) "{'name':'" n "','cliqueID':'" clique "','index':" i ",'status':'Ready'}"
+
+static void a_pod_that_runs_gets_the_line_of_nccl_to_look_for(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        runs_on("train-1", "a1", NULL);
+        cluster_domain(
+                cluster, "team-b", "bench", CLUSTER_BENCH,
+                "'status':'Ready','nodesReady':2,'nodesWanted':2,'nodes':[" MEMBER(
+                        "a0", CLUSTER_A, "0") "," MEMBER("a1", CLUSTER_A,
+                                                         "1") "],'conditions':[{'type':'Ready','status':'"
+                                                              "True','reason':'AllNodesReady'},"
+                                                              "{'type':'PeersConnected','status':'True','"
+                                                              "reason':'AllConnected'}]");
+        WHY("train-0", "runs", COMMAND_FINE);
+}
+
+static void a_container_that_does_not_name_the_claim_is_reported(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", "{'name':'main'}");
+        WHY("train-0", "no-claim-in-container", COMMAND_PROBLEM);
+}
+
+static void pods_in_two_partitions_are_reported(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        runs_on("train-1", "b0", NULL);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'Ready','nodesReady':2,'nodesWanted':2,'nodes':[" MEMBER(
+                               "a0", CLUSTER_A, "0") "," MEMBER("b0", CLUSTER_B, "0") "]");
+        WHY("train-0", "two-partitions", COMMAND_PROBLEM);
+}
+
+/* ---- missing rights ---- */
+
+static void without_cluster_rights_possible_causes_are_listed(void **state) {
+        (void)state;
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "confined-pending", COMMAND_DENIED);
+}
+
+static void the_event_of_the_pod_needs_no_cluster_rights(void **state) {
+        (void)state;
+        pod_is_created("Failed to prepare dynamic resources: a0: IMEX daemon is BACKOFF: another nvidia-imex "
+                       "on this node owns the driver\\u0027s only IMEX session");
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "confined-host-imex", COMMAND_PROBLEM);
+}
+
+static void a_misspelt_template_needs_no_cluster_rights(void **state) {
+        (void)state;
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "template", COMMAND_PROBLEM);
+}
+
+/* A list that failed is no proof that channels are free or used. */
+static void a_list_that_fails_proves_nothing(void **state) {
+        (void)state;
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        cluster_fail(cluster, &kube_resource_slices, ERR_RETRY, "etcdserver: request timed out");
+        WHY("train-0", "slices-fail", COMMAND_FAILED);
+}
+
+/* ---- other objects ---- */
+
+static void a_job_is_represented_by_the_pod_that_waits(void **state) {
+        (void)state;
+        runs_on("train-1", "a1", NULL);
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
+        WHY("job/train", "job", COMMAND_PROBLEM);
+}
+
+static void a_node_that_withholds_is_explained(void **state) {
+        (void)state;
+        cluster_withhold(cluster, "a2");
+        cluster_event(cluster, "Node", NULL, "a2", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (DriverNotFound): no NVIDIA driver "
+                      "under /");
+        WHY("node/a2", "node-withholds", COMMAND_PROBLEM);
+}
+
+/* The Event expires after an hour. */
+static void the_report_of_the_plugin_replaces_an_expired_event(void **state) {
+        (void)state;
+        cluster_withhold(cluster, "a2");
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-kubelet-plugin-a2','annotations':{'" IMEX_ANNOTATION_WITHHELD
+                    "':'FabricError: 2 of 4 GPUs are not registered'}},'spec':{'nodeName':'a2','containers':"
+                    "[{'name':'x','command':['compute-domain-kubelet-plugin']}]},'status':{'phase':'Running',"
+                    "'conditions':[{'type':'Ready','status':'True'}]}}");
+        WHY("node/a2", "node-report", COMMAND_PROBLEM);
+}
+
+static void a_healthy_node_is_fine(void **state) {
+        (void)state;
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a1");
+        WHY("node/a1", "node-fine", COMMAND_FINE);
+}
+
+static void a_computedomain_that_is_not_ready_is_explained_by_its_conditions(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'NotReady','nodesReady':1,'nodesWanted':2,'nodes':[" MEMBER(
+                               "a0", CLUSTER_A,
+                               "0") "],'conditions':[{'type':'Ready','status':'False','reason':"
+                                    "'NodeFailing','message':'a1: IMEX daemon is BACKOFF: another "
+                                    "nvidia-imex on this node owns the driver\\u0027s only IMEX session'},"
+                                    "{'type':'PeersConnected','status':'False','reason':'PeersMissing','"
+                                    "message':'a0 misses 1 peer'}]");
+        WHY("computedomain/bench", "domain", COMMAND_PROBLEM);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(all_channels_in_use_are_counted_by_computedomain),
+                T(withheld_channels_are_explained_by_the_event_of_the_node),
+                T(a_refused_plugin_pod_is_the_cause_if_no_node_offers_a_channel),
+                T(a_misspelt_claim_template_is_compared_with_those_that_exist),
+                T(a_full_partition_of_the_other_pods_is_named_with_the_free_one),
+                T(gpus_that_are_offered_twice_are_recognized_by_the_message),
+                T(imex_of_the_host_is_named_as_the_cause),
+                T(a_quota_that_forbids_the_daemon_is_named),
+                T(the_pod_that_still_holds_the_channel_is_named),
+                T(nodes_that_imex_waits_for_are_named_with_the_network_policy),
+                T(a_pod_that_runs_gets_the_line_of_nccl_to_look_for),
+                T(a_container_that_does_not_name_the_claim_is_reported),
+                T(pods_in_two_partitions_are_reported),
+                T(without_cluster_rights_possible_causes_are_listed),
+                T(the_event_of_the_pod_needs_no_cluster_rights),
+                T(a_misspelt_template_needs_no_cluster_rights),
+                T(a_list_that_fails_proves_nothing),
+                T(a_job_is_represented_by_the_pod_that_waits),
+                T(a_node_that_withholds_is_explained),
+                T(the_report_of_the_plugin_replaces_an_expired_event),
+                T(a_healthy_node_is_fine),
+                T(a_computedomain_that_is_not_ready_is_explained_by_its_conditions),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
