@@ -27,10 +27,12 @@ static void node_lines(struct diagnosis *d, const struct inventory_node *x) {
                 const struct pod *p = &x->daemon->daemon->pod;
                 diagnosis_line(d, pod_object_ready(x->daemon) ? TERM_OK : TERM_WAIT, "daemon", "%s %s",
                                x->daemon->o.meta.name, str_or(x->daemon->phase, "Unknown"));
-                diagnosis_line(
-                        d, streq(p->ready, "true") || streq(p->state, IMEX_STATE_IDLE) ? TERM_OK : TERM_WAIT,
-                        "IMEX", "%s%s%s", str_or(p->state, "no report yet"), p->reason ? ": " : "",
-                        p->reason ? p->reason : "");
+                diagnosis_line(d,
+                               streq(p->ready, "true") || imex_status_decode(p->state) == IMEX_STATE_IDLE
+                                       ? TERM_OK
+                                       : TERM_WAIT,
+                               "IMEX", "%s%s%s", str_or(p->state, "no report yet"), p->reason ? ": " : "",
+                               p->reason ? p->reason : "");
         }
         for (size_t i = 0; i < x->n_holders; i++)
                 diagnosis_line(d, TERM_OK, "used by", "%s", inventory_user(d->v, x->holders[i]));

@@ -59,9 +59,9 @@ static void line_daemon(struct pod_case *c, const struct pod_object *daemon) {
                 return;
         bool ready = streq(p->ready, "true");
         diagnosis_line(c->d,
-                       ready                                 ? TERM_OK
-                       : streq(p->state, IMEX_STATE_BACKOFF) ? TERM_BAD
-                                                             : TERM_WAIT,
+                       ready                                                ? TERM_OK
+                       : imex_status_decode(p->state) == IMEX_STATE_BACKOFF ? TERM_BAD
+                                                                            : TERM_WAIT,
                        "IMEX", "%s%s%s%s%s", p->state, p->reason ? ": " : "", p->reason ? p->reason : "",
                        p->peers ? ", peers " : "", p->peers ? p->peers : "");
 }

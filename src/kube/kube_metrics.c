@@ -80,8 +80,8 @@ void kube_metrics_answered(struct kube_metrics *m, enum kube_verb verb, const st
                 snprintf(text, sizeof text, "%s/%s", resource, subresource);
                 resource = text;
         }
-        kube_metrics_count(m, verbs[verb], resource, status);
-        metric_observe(m->seconds, seconds, LABELS(verbs[verb], resource));
+        kube_metrics_count(m, kube_verb_name(verb), resource, status);
+        metric_observe(m->seconds, seconds, LABELS(kube_verb_name(verb), resource));
 }
 
 void kube_metrics_watched(struct kube_metrics *m, const struct kube_resource *res, int status) {
