@@ -43,6 +43,8 @@ class Build:
         self.root, self.folder = pathlib.Path(root), pathlib.Path(root, folder)
         if not (self.folder / "build.ninja").exists():
             subprocess.run(["meson", "setup", str(self.folder), *SETUP], cwd=self.root, check=True)
+        # The lists of tests and commands follow a changed meson.build.
+        subprocess.run(["ninja", "-C", str(self.folder), "build.ninja"], stdout=subprocess.DEVNULL, check=True)
         shutil.rmtree(self.folder / "mutants", ignore_errors=True)
         self.links = {}
         self.seconds = {}  # duration of each test without a change

@@ -721,6 +721,8 @@ static void the_check_finds_every_wrong_assignment(void **state) {
         two[1].node = "n1";
         out.n_domains = 2;
         assert_non_null(strstr(assignment_check(&w->in, &out, w->a), "active in domains"));
+        other[0].node = "n2";
+        assert_null(assignment_check(&w->in, &out, w->a));
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
