@@ -586,21 +586,48 @@ void jw_map(struct jw *w, const char *key, const struct jd_pair *p, size_t n) {
         jw_end_obj(w);
 }
 
-static void add_time(struct jw *w, const char *key, int64_t unix_s, const char *fraction) {
+static char *add_digits(char *to, int n, unsigned value) {
+        for (int i = n; i-- > 0; value /= 10)
+                to[i] = (char)('0' + value % 10);
+        return to + n;
+}
+
+static void add_time(struct jw *w, const char *key, int64_t unix_s, int64_t us) {
+        char text[64], *to = text;
         struct tm tm;
         time_t t = (time_t)unix_s;
         gmtime_r(&t, &tm);
         json_begin(w, key);
-        buf_addf(w->out, "\"%04d-%02d-%02dT%02d:%02d:%02d%sZ\"", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
-                 tm.tm_hour, tm.tm_min, tm.tm_sec, fraction);
+        if (tm.tm_year < -1900 || tm.tm_year > 9999 - 1900) {
+                buf_addf(w->out, "\"%04d-%02d-%02dT%02d:%02d:%02dZ\"", tm.tm_year + 1900, tm.tm_mon + 1,
+                         tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
+                return;
+        }
+        *to++ = '"';
+        to = add_digits(to, 4, (unsigned)tm.tm_year + 1900);
+        *to++ = '-';
+        to = add_digits(to, 2, (unsigned)tm.tm_mon + 1);
+        *to++ = '-';
+        to = add_digits(to, 2, (unsigned)tm.tm_mday);
+        *to++ = 'T';
+        to = add_digits(to, 2, (unsigned)tm.tm_hour);
+        *to++ = ':';
+        to = add_digits(to, 2, (unsigned)tm.tm_min);
+        *to++ = ':';
+        to = add_digits(to, 2, (unsigned)tm.tm_sec);
+        if (us >= 0) {
+                *to++ = '.';
+                to = add_digits(to, 6, (unsigned)us);
+        }
+        *to++ = 'Z';
+        *to++ = '"';
+        buf_add(w->out, text, (size_t)(to - text));
 }
 
 void jw_time(struct jw *w, const char *key, int64_t unix_s) {
-        add_time(w, key, unix_s, "");
+        add_time(w, key, unix_s, -1);
 }
 
 void jw_time_micro(struct jw *w, const char *key, int64_t unix_us) {
-        char fraction[16];
-        snprintf(fraction, sizeof fraction, ".%06" PRId64, unix_us % 1000000);
-        add_time(w, key, unix_us / 1000000, fraction);
+        add_time(w, key, unix_us / 1000000, unix_us % 1000000);
 }

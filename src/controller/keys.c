@@ -17,7 +17,9 @@ const char *key_kind_name(enum key_kind kind) {
 }
 
 void key_render(enum key_kind kind, const char *name, struct buf *out) {
-        buf_addf(out, "%s/%s", key_kind_name(kind), name);
+        buf_adds(out, key_kind_name(kind));
+        buf_addc(out, '/');
+        buf_adds(out, name);
 }
 
 struct key key_parse(const char *text) {

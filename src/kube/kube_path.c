@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_path.h"
 
-#include <ctype.h>
 #include <string.h>
+
+static bool is_plain(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+               c == '.' || c == '_' || c == '~';
+}
 
 static void add_encoded(struct buf *b, const char *s) {
         static const char hex[] = "0123456789ABCDEF";
 
-        for (; *s; s++) {
-                unsigned char c = (unsigned char)*s;
-                if (isascii(c) && (isalnum(c) || strchr("-._~", c))) {
-                        buf_addc(b, *s);
-                } else {
+        while (*s) {
+                size_t n = 0;
+                while (is_plain(s[n]))
+                        n++;
+                buf_add(b, s, n);
+                s += n;
+                if (*s) {
+                        unsigned char c = (unsigned char)*s++;
                         char code[3] = { '%', hex[c >> 4], hex[c & 15] };
                         buf_add(b, code, sizeof code);
                 }
@@ -27,10 +34,12 @@ static int add_segment(struct buf *b, const char *what, const char *s, struct er
 }
 
 void kube_path_version(struct buf *b, const struct kube_resource *res, const char *version) {
-        if (*res->group)
-                buf_addf(b, "/apis/%s/%s", res->group, version);
-        else
-                buf_addf(b, "/api/%s", version);
+        buf_adds(b, *res->group ? "/apis/" : "/api/");
+        if (*res->group) {
+                buf_adds(b, res->group);
+                buf_addc(b, '/');
+        }
+        buf_adds(b, version);
 }
 
 int kube_path_object(struct buf *b, const struct kube_resource *res, const char *ns, const char *name,
@@ -42,7 +51,8 @@ int kube_path_object(struct buf *b, const struct kube_resource *res, const char 
         } else if (name && res->namespaced) {
                 return err_set(e, ERR_INVALID, 0, "%s '%s' without a namespace", res->kind, name);
         }
-        buf_addf(b, "/%s", res->plural);
+        buf_addc(b, '/');
+        buf_adds(b, res->plural);
         if (name && add_segment(b, "name", name, e) < 0)
                 return -1;
         if (name && subresource && add_segment(b, "subresource", subresource, e) < 0)
@@ -53,6 +63,8 @@ int kube_path_object(struct buf *b, const struct kube_resource *res, const char 
 void kube_path_query(struct buf *b, unsigned *n_query, const char *key, const char *value) {
         if (!value)
                 return;
-        buf_addf(b, "%c%s=", (*n_query)++ ? '&' : '?', key);
+        buf_addc(b, (*n_query)++ ? '&' : '?');
+        buf_adds(b, key);
+        buf_addc(b, '=');
         add_encoded(b, value);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/fabric.h"
 
-#include <stdio.h>
+#include <openssl/sha.h>
 #include <string.h>
 
 #include "api/names.h"
@@ -80,9 +80,14 @@ void fabric_standing_uid(const char *clique_id, char ret[static 37]) {
         sha256(clique_id, strlen(clique_id), sum);
         sum[6] = (unsigned char)(0x80 | (sum[6] & 0x0f));
         sum[8] = (unsigned char)(0x80 | (sum[8] & 0x3f));
-        for (size_t i = 0, at = 0; i < 16; i++)
-                at += (size_t)snprintf(ret + at, 37 - at,
-                                       i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", sum[i]);
+        static const char hex[] = "0123456789abcdef";
+        for (size_t i = 0; i < 16; i++) {
+                if (i == 4 || i == 6 || i == 8 || i == 10)
+                        *ret++ = '-';
+                *ret++ = hex[sum[i] >> 4];
+                *ret++ = hex[sum[i] & 15];
+        }
+        *ret = '\0';
 }
 
 bool fabric_domain_is_standing(const struct fabric_domain *d) {

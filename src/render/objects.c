@@ -98,8 +98,11 @@ static char *objects_on_rack(const char *rack) {
 /* The hash of its requests, in every version of the API. */
 static void rct_hash(const char *uid, const struct objects_channel *channel, char ret[static 17]) {
         struct buf b = BUF_INIT(1024);
-        buf_addf(&b, "%s %s %s %d %s", uid, CD_TARGET_WORKLOAD, channel->mode, channel->own,
-                 str_or(channel->rack, ""));
+        buf_adds(&b, uid);
+        buf_adds(&b, " " CD_TARGET_WORKLOAD " ");
+        buf_adds(&b, channel->mode);
+        buf_adds(&b, channel->own ? " 1 " : " 0 ");
+        buf_adds(&b, str_or(channel->rack, ""));
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
 }

@@ -107,6 +107,10 @@ static unsigned channels_of(yyjson_val *slice) {
         return n;
 }
 
+static int number_of_node(const char *name) {
+        return str_starts(name, "node-") ? (int)strtoul(name + strlen("node-"), NULL, 10) : -1;
+}
+
 struct version *version_new(enum kind k, yyjson_mut_doc *doc) {
         struct version *v = xnew(struct version);
         size_t named = version_name_kind(k, doc);
@@ -136,6 +140,9 @@ struct version *version_new(enum kind k, yyjson_mut_doc *doc) {
                 v->renewed_s = strtoll(str_or(version_annotation(v, "renewed"), "0"), NULL, 10);
         if (k == K_SLICE)
                 v->channels = channels_of(v->root);
+        v->node_no = number_of_node(k == K_NODE ? v->name : v->node);
+        v->target_no = number_of_node(v->target);
+        v->for_daemons = k == K_NODE && streq(version_label(v, CD_LABEL_DAEMON), "true");
         v->domain = version_label(v, CD_LABEL);
         v->deleted = yyjson_obj_get(v->meta, "deletionTimestamp") != NULL;
         v->hash = hash_of(v->ns, v->name);

@@ -67,6 +67,10 @@ struct version {
         const char *domain; /* the value of the label with the UID of a ComputeDomain */
         const char *phase, *condition; /* of a Pod: status.phase, and the status of its first condition */
         int64_t renewed_s;             /* of a Lease: its annotation "renewed" */
+        /* The numbers in `node` and `target`, and in the name of a Node, which is "node-<number>"; -1: none.
+         */
+        int node_no, target_no;
+        bool for_daemons;              /* of a Node: its label selects the daemons */
         unsigned channels;             /* of a ResourceSlice: its channel devices */
         bool deleted;                  /* see version_deleted() */
         struct version *next;          /* while it is stored: the next object with the same hash */

@@ -73,6 +73,18 @@ static void start_plugin(const struct node *n) {
         sim_clock_set(before);
 }
 
+/* The Node object; NULL: it does not exist. */
+static const struct version *object_of_node(const struct node *n) {
+        static const struct version *objects[MAX_NODES];
+        static uint64_t at;
+        if (at != store_changes(K_NODE)) {
+                at = store_changes(K_NODE);
+                for (unsigned i = 0; i < w.n_nodes; i++)
+                        objects[i] = store_get(K_NODE, "", w.nodes[i].name);
+        }
+        return objects[number_of(n)];
+}
+
 static const struct version *slice_of(const struct node *n) {
         for (size_t i = 0; i < store_count(K_SLICE); i++)
                 if (streq(store_nth(K_SLICE, i)->node, n->name))
@@ -231,15 +243,11 @@ void delete_claim(const char *ns, const char *name) {
 
 #define IMAGE_OF_SET "/spec/template/spec/containers/0/image"
 
-static bool has_daemon(const char *node) {
+static bool has_daemon(int node) {
         for (size_t i = 0; i < store_count(K_POD); i++)
-                if (streq(store_nth(K_POD, i)->target, node) && !is_over(store_nth(K_POD, i)))
+                if (store_nth(K_POD, i)->target_no == node && !is_over(store_nth(K_POD, i)))
                         return true;
         return false;
-}
-
-static bool is_selected(const struct version *node) {
-        return streq(version_label(node, CD_LABEL_DAEMON), "true");
 }
 
 static void look_at_set(const struct version *s) {
@@ -249,8 +257,8 @@ static void look_at_set(const struct version *s) {
                 crashing_used() ? xasprintf(",'image':'%s'", str_or(version_str(s, IMAGE_OF_SET), ""))
                                 : xstrdup("");
         for (unsigned i = 0; i < w.n_nodes; i++) {
-                const struct version *n = store_get(K_NODE, "", w.nodes[i].name);
-                if (n && is_selected(n) && !has_daemon(n->name) && soon())
+                const struct version *n = object_of_node(&w.nodes[i]);
+                if (n && n->for_daemons && !has_daemon(n->node_no) && soon())
                         world_create(K_POD, DRIVER_NS,
                                      "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL_COMPONENT
                                      "':'" CD_DAEMON_OBJECT "','app':'imex-daemon'},"
@@ -267,9 +275,9 @@ static void look_at_set(const struct version *s) {
 
 /* The DaemonSet wants this Pod on its node. The garbage collector deletes the Pods of deleted nodes. */
 static bool is_wanted(const struct version *p) {
-        const struct version *n = store_get(K_NODE, "", p->target);
+        const struct version *n = object_of_node(&w.nodes[p->target_no]);
         const struct version *s = store_get(K_SET, DRIVER_NS, CD_DAEMON_OBJECT);
-        return s && (version_deleted(s) || !n || is_selected(n));
+        return s && (version_deleted(s) || !n || n->for_daemons);
 }
 
 static void collect_pods(void) {
@@ -277,7 +285,7 @@ static void collect_pods(void) {
                 const struct version *p = store_nth(K_POD, i);
                 if (!p->target)
                         continue; /* the Pod of a plugin */
-                const struct node *n = node_named(p->target);
+                const struct node *n = &w.nodes[p->target_no];
                 bool lost = !n->exists && sim_now_ms() - n->gone_ms > POD_GC_MS;
                 if (!soon() || (!lost && (version_deleted(p) || is_wanted(p))))
                         continue;
@@ -307,8 +315,11 @@ static void look_at_pod(const struct version *p) {
 
 static void collect_claims(void) {
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
-                const struct version *c = store_nth(K_CLAIM, i), *p = store_get(K_POD, DRIVER_NS, c->name);
-                if (streq(c->ns, DRIVER_NS) && (!p || is_over(p)) && soon()) {
+                const struct version *c = store_nth(K_CLAIM, i), *p;
+                if (!streq(c->ns, DRIVER_NS))
+                        continue;
+                p = store_get(K_POD, DRIVER_NS, c->name);
+                if ((!p || is_over(p)) && soon()) {
                         world_delete(K_CLAIM, c, false);
                         i = SIZE_MAX;
                 }
@@ -425,7 +436,7 @@ static void kubelet(struct node *n) {
                 return;
         for (size_t i = 0; n->connected && n->exists && i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (!streq(p->node, n->name) || run_of(n, p->uid))
+                if (p->node_no != (int)number_of(n) || run_of(n, p->uid))
                         continue;
                 if (!version_deleted(p)) {
                         take_pod(n, p);
