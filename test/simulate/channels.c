@@ -76,6 +76,10 @@ bool channels_other_mode(const struct version *domain) {
         return changes && mode && !streq(mode, used ? MODE_DRIVER_CHANNEL : MODE_DRIVER_MANAGED);
 }
 
+bool channels_of_template(const struct version *template) {
+        return strstr(template->json, "\"isolation\":\"Channel\"");
+}
+
 /* ---- the isolation changes ---- */
 
 static void on_replica(void *u) {

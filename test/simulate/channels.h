@@ -36,6 +36,8 @@ unsigned channels_seats(void);
 #define CHANNELS_POD "plugin-%s" /* the name of a plugin's Pod */
 #define CHANNELS_LABEL "plugin"
 
+/* Returns whether a claim template is for an assigned channel. */
+bool channels_of_template(const struct version *template);
 /* Does the work of a kubelet and of the DaemonSet controller for one node in one step: updates the Lease and
  * the plugin's Pod `pod`. The Pod is Ready while the plugin runs and the API server hears the kubelet. The
  * plugin starts and ends with the Pod. `gone_ms`: when the Node was deleted; 0: it exists. `ahead_s`: how far

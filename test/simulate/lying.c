@@ -26,7 +26,7 @@ enum {
 #define IGNORED_EPOCH (INT64_C(1) << 40)
 #define SOMEBODY "00000000-0000-4000-8000-%012u"
 
-static bool used, lies, over, restarted;
+static bool used, lies, over, restarted[MAX_NODES];
 static unsigned liar, n_lies;
 static int64_t next_ms, stuck_ms;
 /* The percentage of the daemon's reports that become false, and the pause between two false reports by
@@ -46,7 +46,6 @@ void lying_begin(void) {
         if (!used)
                 return;
         lies = true;
-        restarted = false;
         liar = (unsigned)sim_draw(w.n_nodes);
         percent = (unsigned)sim_between(20, 100);
         pause_ms = sim_chance(30) ? 2000 : 30000;
@@ -285,8 +284,9 @@ void lying_take(const char *who, const struct asked *q, char **body) {
         *body = xstrdup(buf_str(&lie));
 }
 
-/* False reports have raised the epochs, and only the node's own daemon has seen that. It accepts no lower
- * epoch until the node reboots. Somebody reboots it, as docs/how-to/troubleshoot.md advises. */
+/* False reports have raised the epochs, and only this node's daemon has seen that: the liar's, or that of the
+ * only other node of its partition (rules/assignment.h). It accepts no lower epoch until the node reboots.
+ * Somebody reboots it, as docs/how-to/troubleshoot.md advises. */
 static void restart_if_stuck(struct node *n) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         const struct version *f = store_get(K_FABRIC, "", n->clique);
@@ -299,7 +299,7 @@ static void restart_if_stuck(struct node *n) {
                 if (!truth || daemon_report_decode(str_from(truth), a, &x, &e) < 0 || x.has_assignment ||
                     x.seen <= yyjson_get_sint(yyjson_obj_get(f->root, "epoch")) + FAR_AHEAD)
                         continue;
-                restarted = true;
+                restarted[number_of(n)] = true;
                 lose_power(n, RESTART_MS);
                 return;
         }
@@ -307,8 +307,9 @@ static void restart_if_stuck(struct node *n) {
 
 void lying_step(void) {
         struct node *n = &w.nodes[liar];
-        if (used && !lies && !restarted && sim_now_ms() >= stuck_ms && n->power && n->connected)
-                restart_if_stuck(n);
+        for (unsigned i = 0; used && !lies && sim_now_ms() >= stuck_ms && i < w.n_nodes; i++)
+                if (!restarted[i] && w.nodes[i].power && w.nodes[i].connected && world_same_clique(i, liar))
+                        restart_if_stuck(&w.nodes[i]);
         if (!lies || sim_now_ms() < next_ms || !n->power || !n->connected)
                 return;
         next_ms = sim_now_ms() + sim_between(100, pause_ms);

@@ -70,7 +70,7 @@ static void claim_of_template(struct domain *d, struct user_pod *p) {
         const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
         if (!t || version_deleted(t) || !streq(t->domain, d->uid))
                 return;
-        bool own = strstr(t->json, "\"isolation\":\"Channel\"");
+        bool own = channels_of_template(t);
         _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);
         snprintf(p->claim, sizeof p->claim, "%s", claim);
         world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
