@@ -44,8 +44,8 @@ struct decoding {
         struct err *e;
 };
 
-static int decode_obj(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
-                      const struct where *w, void *out);
+static int decode_element(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
+                          const struct where *w, char *out);
 
 static bool digits(const char *s, size_t n, int *ret) {
         *ret = 0;
@@ -93,24 +93,6 @@ static int decode_raw(yyjson_val *v, const struct where *w, struct arena *a, str
         return 0;
 }
 
-static int decode_strs(yyjson_val *v, const struct where *w, struct arena *a, const char ***out,
-                       size_t *count, struct err *e) {
-        size_t i, max;
-        yyjson_val *item;
-        if (!yyjson_is_arr(v))
-                return json_bad(w, e, "not a list");
-        const char **list = arena_alloc(a, (yyjson_arr_size(v) + 1) * sizeof *list);
-        yyjson_arr_foreach (v, i, max, item) {
-                struct where at = { w, NULL, i };
-                if (!yyjson_is_str(item))
-                        return json_bad(&at, e, "not a string");
-                list[i] = arena_strndup(a, yyjson_get_str(item), yyjson_get_len(item));
-        }
-        *out = list;
-        *count = yyjson_arr_size(v);
-        return 0;
-}
-
 static int decode_map(yyjson_val *v, const struct where *w, struct arena *a, struct jd_pair **out,
                       size_t *count, struct err *e) {
         size_t i, max;
@@ -136,10 +118,10 @@ static int decode_list(const struct decoding *d, const struct jd_field *f, yyjso
         yyjson_val *item;
         if (!yyjson_is_arr(v))
                 return json_bad(w, d->e, "not a list");
-        char *list = arena_alloc(d->a, yyjson_arr_size(v) * f->size);
+        char *list = arena_alloc(d->a, (yyjson_arr_size(v) + 1) * f->size);
         yyjson_arr_foreach (v, i, max, item) {
                 struct where at = { w, NULL, i };
-                if (decode_obj(d, f->sub, item, &at, list + i * f->size) < 0)
+                if (decode_element(d, f->sub, item, &at, list + i * f->size) < 0)
                         return -1;
         }
         *(void **)(void *)(out + f->off) = list;
@@ -159,6 +141,11 @@ static int decode_value(const struct decoding *d, const struct jd_field *f, yyjs
                         return json_bad(w, e, "not a string");
                 *(const char **)to = arena_strndup(a, yyjson_get_str(v), yyjson_get_len(v));
                 return 0;
+        case JD_T_TEXT:
+                if (!yyjson_is_str(v) || yyjson_get_len(v) >= f->size)
+                        return json_bad(w, e, yyjson_is_str(v) ? "too long" : "not a string");
+                memcpy(to, yyjson_get_str(v), yyjson_get_len(v) + 1);
+                return 0;
         case JD_T_BOOL:
                 if (!yyjson_is_bool(v))
                         return json_bad(w, e, "not a boolean");
@@ -174,14 +161,13 @@ static int decode_value(const struct decoding *d, const struct jd_field *f, yyjs
                         return json_bad(w, e, "not a time");
                 return 0;
         case JD_T_OBJ:
-                return decode_obj(d, f->sub, v, w, to);
+        case JD_T_INLINE:
+                return decode_element(d, f->sub, v, w, to);
         case JD_T_OPTOBJ:
                 *(void **)to = arena_alloc(a, f->size);
-                return decode_obj(d, f->sub, v, w, *(void **)to);
+                return decode_element(d, f->sub, v, w, *(void **)to);
         case JD_T_LIST:
                 return decode_list(d, f, v, w, out);
-        case JD_T_STRS:
-                return decode_strs(v, w, a, to, count, e);
         case JD_T_MAP:
                 return decode_map(v, w, a, to, count, e);
         case JD_T_RAW:
@@ -192,7 +178,7 @@ static int decode_value(const struct decoding *d, const struct jd_field *f, yyjs
 
 static bool known(const struct jd_field *fields, const char *name) {
         for (const struct jd_field *f = fields; f->name; f++)
-                if (strcmp(f->name, name) == 0)
+                if (f->type == JD_T_INLINE ? known(f->sub, name) : strcmp(f->name, name) == 0)
                         return true;
         return false;
 }
@@ -235,16 +221,27 @@ static int decode_member(const struct decoding *d, const struct jd_field *f, con
         return decode_member(d, f, path + at.i + 1, m, &at, out);
 }
 
+static int decode_members(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
+                          const struct where *w, char *out) {
+        for (const struct jd_field *f = fields; f->name; f++)
+                if ((f->type == JD_T_INLINE ? decode_members(d, f->sub, v, w, out + f->off)
+                                            : decode_member(d, f, f->name, v, w, out)) < 0)
+                        return -1;
+        return 0;
+}
+
 static int decode_obj(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
                       const struct where *w, void *out) {
         if (!yyjson_is_obj(v))
                 return json_bad(w, d->e, "not an object");
         if (d->strict && check_strict(fields, v, w, d->e) < 0)
                 return -1;
-        for (const struct jd_field *f = fields; f->name; f++)
-                if (decode_member(d, f, f->name, v, w, out) < 0)
-                        return -1;
-        return 0;
+        return decode_members(d, fields, v, w, out);
+}
+
+static int decode_element(const struct decoding *d, const struct jd_field *fields, yyjson_val *v,
+                          const struct where *w, char *out) {
+        return fields == jd_f_text ? decode_value(d, fields, v, w, out) : decode_obj(d, fields, v, w, out);
 }
 
 int jd_decode(const struct jd_field *fields, yyjson_val *v, const char *where, struct arena *a, void *out,
@@ -270,7 +267,7 @@ const struct jd_field jd_f_pair[] = {
 static void json_copy_list(const struct jd_field *f, const char *from, struct arena *a, char *to) {
         const char *list = *(const char *const *)(const void *)(from + f->off);
         size_t n = *(const size_t *)(const void *)(from + f->count_off), size = f->size;
-        size_t end = f->type == JD_T_STRS; /* a NULL after the last one, also in an empty list */
+        size_t end = f->sub == jd_f_text; /* a NULL after the last one, also in an empty list */
         char *copy = list && n + end ? arena_alloc(a, (n + end) * size) : NULL;
         for (size_t i = 0; i < n; i++)
                 copy_obj(f->sub, list + i * size, i ? copy + (i - 1) * size : NULL, a, copy + i * size);
@@ -289,6 +286,9 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                                 *(const char *const *)at,
                                 before ? *(const char *const *)(const void *)(before + f->off) : NULL, a);
                 return;
+        case JD_T_TEXT:
+                memcpy(to + f->off, at, f->size);
+                return;
         case JD_T_BOOL:
                 *(bool *)(to + f->off) = *(const bool *)at;
                 return;
@@ -297,6 +297,7 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                 *(int64_t *)(void *)(to + f->off) = *(const int64_t *)at;
                 return;
         case JD_T_OBJ:
+        case JD_T_INLINE:
                 copy_obj(f->sub, at, before ? before + f->off : NULL, a, to + f->off);
                 return;
         case JD_T_OPTOBJ:
@@ -306,7 +307,6 @@ static void copy_value(const struct jd_field *f, const char *from, const char *b
                 copy_obj(f->sub, *(const char *const *)at, NULL, a, *(char **)(void *)(to + f->off));
                 return;
         case JD_T_LIST:
-        case JD_T_STRS:
         case JD_T_MAP:
                 json_copy_list(f, from, a, to);
                 return;
@@ -329,36 +329,40 @@ void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, v
         copy_obj(fields, from, NULL, a, to);
 }
 
-static bool equal_list(const struct jd_field *f, const char *a, const char *b) {
-        const char *x = *(const char *const *)(const void *)(a + f->off),
-                   *y = *(const char *const *)(const void *)(b + f->off);
-        size_t n = *(const size_t *)(const void *)(a + f->count_off);
-        bool equal = n == *(const size_t *)(const void *)(b + f->count_off);
-        for (size_t i = 0; equal && i < n; i++)
-                equal = jd_equal(f->sub, x + i * f->size, y + i * f->size);
+bool jd_equal_list(const struct jd_field *fields, const void *a, size_t n_a, const void *b, size_t n_b,
+                   size_t size) {
+        bool equal = n_a == n_b;
+        for (size_t i = 0; equal && i < n_a; i++)
+                equal = jd_equal(fields, (const char *)a + i * size, (const char *)b + i * size);
         return equal;
 }
 
 static bool equal_value(const struct jd_field *f, const char *a, const char *b) {
         const void *x = a + f->off, *y = b + f->off;
         switch (f->type) {
-        case JD_T_STR:
-                return streq(*(const char *const *)x, *(const char *const *)y);
+        case JD_T_STR: {
+                const char *s = *(const char *const *)x, *t = *(const char *const *)y;
+                return f->required || f->omit_empty ? strcmp(str_or(s, ""), str_or(t, "")) == 0 : streq(s, t);
+        }
+        case JD_T_TEXT:
+                return streq(x, y);
         case JD_T_BOOL:
                 return *(const bool *)x == *(const bool *)y;
         case JD_T_INT:
         case JD_T_TIME:
                 return *(const int64_t *)x == *(const int64_t *)y;
         case JD_T_OBJ:
+        case JD_T_INLINE:
                 return jd_equal(f->sub, x, y);
         case JD_T_OPTOBJ:
                 x = *(const void *const *)x;
                 y = *(const void *const *)y;
                 return x && y ? jd_equal(f->sub, x, y) : x == y;
         case JD_T_LIST:
-        case JD_T_STRS:
         case JD_T_MAP:
-                return equal_list(f, a, b);
+                return jd_equal_list(
+                        f->sub, *(const void *const *)x, *(const size_t *)(const void *)(a + f->count_off),
+                        *(const void *const *)y, *(const size_t *)(const void *)(b + f->count_off), f->size);
         case JD_T_RAW:
                 return str_eq(*(const struct str *)x, *(const struct str *)y);
         }
@@ -630,4 +634,100 @@ void jw_time(struct jw *w, const char *key, int64_t unix_s) {
 
 void jw_time_micro(struct jw *w, const char *key, int64_t unix_us) {
         add_time(w, key, unix_us / 1000000, unix_us % 1000000);
+}
+
+static bool left_out(const struct jd_field *f, const char *from) {
+        const void *at = from + f->off;
+        switch (f->type) {
+        case JD_T_STR: {
+                const char *s = *(const char *const *)at;
+                return s ? f->omit_empty && !*s : !f->required;
+        }
+        case JD_T_TEXT:
+                return f->omit_empty && !*(const char *)at;
+        case JD_T_BOOL:
+                return f->omit_empty && !*(const bool *)at;
+        case JD_T_INT:
+                return f->omit_empty && !*(const int64_t *)at;
+        case JD_T_TIME:
+                return !*(const int64_t *)at;
+        case JD_T_OPTOBJ:
+                return !*(const void *const *)at;
+        case JD_T_RAW:
+                return !((const struct str *)at)->n;
+        case JD_T_LIST:
+        case JD_T_MAP:
+                return f->omit_empty && !*(const size_t *)(const void *)(from + f->count_off);
+        case JD_T_OBJ:
+        case JD_T_INLINE:
+                break;
+        }
+        return false;
+}
+
+static void encode_members(const struct jd_field *fields, const char *from, struct jw *w);
+
+static void encode_value(const struct jd_field *f, const char *from, struct jw *w) {
+        const void *at = from + f->off;
+        const size_t *n = (const size_t *)(const void *)(from + f->count_off);
+        switch (f->type) {
+        case JD_T_STR:
+                jw_str(w, f->name, str_or(*(const char *const *)at, ""));
+                return;
+        case JD_T_TEXT:
+                jw_str(w, f->name, at);
+                return;
+        case JD_T_BOOL:
+                jw_bool(w, f->name, *(const bool *)at);
+                return;
+        case JD_T_INT:
+                jw_int(w, f->name, *(const int64_t *)at);
+                return;
+        case JD_T_TIME:
+                jw_time(w, f->name, *(const int64_t *)at);
+                return;
+        case JD_T_OBJ:
+                jd_encode(f->sub, at, w, f->name);
+                return;
+        case JD_T_INLINE:
+                encode_members(f->sub, at, w);
+                return;
+        case JD_T_OPTOBJ:
+                jd_encode(f->sub, *(const void *const *)at, w, f->name);
+                return;
+        case JD_T_LIST:
+                jd_encode_list(f->sub, *(const void *const *)at, *n, f->size, w, f->name);
+                return;
+        case JD_T_MAP:
+                jw_map(w, f->name, *(const struct jd_pair *const *)at, *n);
+                return;
+        case JD_T_RAW:
+                jw_raw(w, f->name, *(const struct str *)at);
+                return;
+        }
+}
+
+static void encode_members(const struct jd_field *fields, const char *from, struct jw *w) {
+        for (const struct jd_field *f = fields; f->name; f++) {
+                BUG_ON(strchr(f->name, '>'));
+                if (!left_out(f, from))
+                        encode_value(f, from, w);
+        }
+}
+
+void jd_encode(const struct jd_field *fields, const void *from, struct jw *w, const char *key) {
+        jw_obj(w, key);
+        encode_members(fields, from, w);
+        jw_end_obj(w);
+}
+
+void jd_encode_list(const struct jd_field *fields, const void *list, size_t n, size_t size, struct jw *w,
+                    const char *key) {
+        jw_arr(w, key);
+        for (size_t i = 0; i < n; i++)
+                if (fields == jd_f_text)
+                        jw_str(w, NULL, ((const char *const *)list)[i]);
+                else
+                        jd_encode(fields, (const char *)list + i * size, w, NULL);
+        jw_end_arr(w);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json: decodes JSON into structs, as described by tables of fields (with yyjson), and writes JSON.
  *
- * Reading: each type is a struct with a table of its fields. The decoder follows the table and reports errors
- * with the path of the field: "status.allocation.devices.results[1].request: not a string". It copies strings
- * and lists into the arena, so the document can be freed at once. Members that the table does not name are
- * ignored; jd_decode_strict() rejects them.
+ * Each type is a struct with a table of its fields. The same table decodes, encodes, copies and compares the
+ * struct. The decoder reports errors with the path of the field:
+ * "status.allocation.devices.results[1].request: not a string". It copies strings and lists into the arena,
+ * so the document can be freed at once. Members that the table does not name are ignored; jd_decode_strict()
+ * rejects them.
  *
  *     struct result { const char *request, *driver; };
  *     static const struct jd_field f_result[] = {
@@ -24,12 +25,14 @@
 
 enum jd_type {
         JD_T_STR,    /* const char * ; absent or null leaves NULL */
+        JD_T_TEXT,   /* char[size]; a text that does not fit is an error */
         JD_T_BOOL,   /* bool */
         JD_T_INT,    /* int64_t */
         JD_T_OBJ,    /* embedded struct (`sub` table) */
+        JD_T_INLINE, /* the same, but its members are members of this object */
         JD_T_OPTOBJ, /* struct * (`sub` table), NULL when absent */
-        JD_T_LIST,   /* struct * + size_t count (`sub` table, `size`) */
-        JD_T_STRS,   /* const char ** + size_t count, and NULL after the last */
+        JD_T_LIST,   /* struct * + size_t count (`sub` table, `size`), or with jd_f_text as the table
+                        const char ** + size_t count, and NULL after the last */
         JD_T_MAP, /* struct jd_pair * + size_t count: an object whose values are strings, in document order */
         JD_T_RAW, /* struct str: the value as compact JSON text, key order kept */
         JD_T_TIME, /* int64_t seconds since 1970 from RFC 3339 text; 0 when absent or null */
@@ -48,6 +51,8 @@ struct jd_field {
         size_t size;                /* size of one element */
         bool required;
         bool not_compared; /* jd_equal() ignores the member */
+        bool omit_empty;   /* absent and empty mean the same: jd_encode() leaves out "", 0, false, and lists
+                              and maps without elements */
 };
 
 extern const struct jd_field jd_f_text[], jd_f_pair[]; /* tables for the elements of JD_STRS and JD_MAP */
@@ -55,11 +60,13 @@ extern const struct jd_field jd_f_text[], jd_f_pair[]; /* tables for the element
 #define JD_FIELD_(t, n, kind, m, ...)                                                                        \
         { .name = (n), .type = (kind), .off = offsetof(t, m), __VA_ARGS__ }
 #define JD_STR(t, n, m, ...) JD_FIELD_(t, n, JD_T_STR, m, __VA_ARGS__)
+#define JD_TEXT(t, n, m, ...) JD_FIELD_(t, n, JD_T_TEXT, m, .size = sizeof(((t *)0)->m), __VA_ARGS__)
 #define JD_BOOL(t, n, m, ...) JD_FIELD_(t, n, JD_T_BOOL, m, __VA_ARGS__)
 #define JD_INT(t, n, m, ...) JD_FIELD_(t, n, JD_T_INT, m, __VA_ARGS__)
 #define JD_TIME(t, n, m, ...) JD_FIELD_(t, n, JD_T_TIME, m, __VA_ARGS__)
 #define JD_RAW(t, n, m, ...) JD_FIELD_(t, n, JD_T_RAW, m, __VA_ARGS__)
 #define JD_OBJ(t, n, m, table, ...) JD_FIELD_(t, n, JD_T_OBJ, m, .sub = (table), __VA_ARGS__)
+#define JD_INLINE(t, m, table, ...) JD_FIELD_(t, "", JD_T_INLINE, m, .sub = (table), __VA_ARGS__)
 #define JD_OPTOBJ(t, n, m, st, table, ...)                                                                   \
         JD_FIELD_(t, n, JD_T_OPTOBJ, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
 /* the member with the count is named n_<member> */
@@ -67,7 +74,7 @@ extern const struct jd_field jd_f_text[], jd_f_pair[]; /* tables for the element
 #define JD_LIST(t, n, m, st, table, ...)                                                                     \
         JD_COUNTED_(t, n, JD_T_LIST, m, .sub = (table), .size = sizeof(st), __VA_ARGS__)
 #define JD_STRS(t, n, m, ...)                                                                                \
-        JD_COUNTED_(t, n, JD_T_STRS, m, .sub = jd_f_text, .size = sizeof(char *), __VA_ARGS__)
+        JD_COUNTED_(t, n, JD_T_LIST, m, .sub = jd_f_text, .size = sizeof(char *), __VA_ARGS__)
 #define JD_MAP(t, n, m, ...)                                                                                 \
         JD_COUNTED_(t, n, JD_T_MAP, m, .sub = jd_f_pair, .size = sizeof(struct jd_pair), __VA_ARGS__)
 #define JD_END                                                                                               \
@@ -97,9 +104,13 @@ int jd_decode_strict(const struct jd_field *fields, struct str text, struct aren
 void jd_copy(const struct jd_field *fields, const void *from, struct arena *a, void *to);
 
 /* Compares the members that the table names, except those with not_compared. Strings, lists and optional
- * objects are compared by content, lists and maps in their order. A string or optional object that is NULL
- * equals only NULL. An absent list or map equals an empty one. */
+ * objects are compared by content, lists and maps in their order. An optional object that is NULL equals only
+ * NULL, and so does a string, unless it is `required` or has omit_empty: then NULL equals "". An absent list
+ * or map equals an empty one. */
 bool jd_equal(const struct jd_field *fields, const void *a, const void *b);
+/* Compares two lists of structs of `size` bytes, with n_a and n_b elements. */
+bool jd_equal_list(const struct jd_field *fields, const void *a, size_t n_a, const void *b, size_t n_b,
+                   size_t size);
 
 /* Converts RFC 3339 text to seconds since 1970. Returns false if the text is not valid. */
 bool jd_time(const char *s, int64_t *ret);
@@ -133,3 +144,11 @@ void jw_map(struct jw *w, const char *key, const struct jd_pair *p, size_t n);
 void jw_time(struct jw *w, const char *key, int64_t unix_s); /* RFC 3339, UTC, seconds */
 void jw_time_micro(struct jw *w, const char *key,
                    int64_t unix_us); /* RFC 3339 with 6 decimals: the Lease's MicroTime */
+
+/* Writes a struct as an object, with the members in the order of the table, so that jd_decode() returns an
+ * equal struct. A string or optional object that is NULL, an empty JD_RAW and the time 0 are left out, but a
+ * string that is `required` is written as "". The table must have no paths. */
+void jd_encode(const struct jd_field *fields, const void *from, struct jw *w, const char *key);
+/* Writes a list of `n` structs of `size` bytes. */
+void jd_encode_list(const struct jd_field *fields, const void *list, size_t n, size_t size, struct jw *w,
+                    const char *key);

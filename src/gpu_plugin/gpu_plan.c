@@ -144,16 +144,14 @@ void gpu_plan_record(const struct node_request *w, struct node_device *ret) {
         ret->group_info = gpu_work_slices(w) ? GPU_WORK_SLICED : NULL;
 }
 
-static void gpu_plan_write_device(struct jw *w, const char *name, const char *type, const char *info,
-                                  bool sliced) {
-        jw_obj(w, NULL);
-        jw_str(w, "name", name);
-        jw_str(w, "type", type);
-        jw_raw(w, "info", str_from(info));
-        if (sliced)
-                jw_raw(w, "configState", STR(GPU_WORK_SLICED));
-        jw_end_obj(w);
-}
+struct recorded {
+        const char *name, *type;
+        struct str info, config;
+};
+static const struct jd_field f_recorded[] = { JD_STR(struct recorded, "name", name),
+                                              JD_STR(struct recorded, "type", type),
+                                              JD_RAW(struct recorded, "info", info),
+                                              JD_RAW(struct recorded, "configState", config), JD_END };
 
 /* The text before the devices in the comment of the CDI file. */
 static const char label[] = " devices ";
@@ -163,9 +161,14 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
         struct jw w = JW(&b);
         jw_arr(&w, NULL);
         for (size_t i = 0; i < op->n_requests; i++) {
-                const struct gpu_request *own = gpu_want_of(&op->requests[i]);
-                gpu_plan_write_device(&w, op->requests[i].result->device, gpu_config_type(own->kind),
-                                      own->info, gpu_work_slices(&op->requests[i]));
+                const struct node_request *r = &op->requests[i];
+                const struct gpu_request *own = gpu_want_of(r);
+                jd_encode(f_recorded,
+                          &(struct recorded){ .name = r->result->device,
+                                              .type = gpu_config_type(own->kind),
+                                              .info = str_from(own->info),
+                                              .config = str_from(gpu_work_slices(r) ? GPU_WORK_SLICED : "") },
+                          &w, NULL);
         }
         jw_end_arr(&w);
         const char *text = arena_printf(a, "%s%s", label + 1, buf_str(&b));
@@ -174,15 +177,6 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
 }
 
 /* ---- rebuilding the record ---- */
-
-struct recorded {
-        const char *name, *type;
-        struct str info, config;
-};
-static const struct jd_field f_recorded[] = { JD_STR(struct recorded, "name", name),
-                                              JD_STR(struct recorded, "type", type),
-                                              JD_RAW(struct recorded, "info", info),
-                                              JD_RAW(struct recorded, "configState", config), JD_END };
 
 static bool gpu_plan_is_name(const char *name) {
         return name && str_is_dns_label(name) && str_starts(name, "gpu-");

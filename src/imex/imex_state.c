@@ -14,27 +14,20 @@
 
 #define STATE_MAX ((size_t)4096)
 
-static void imex_state_render(const struct imex_state *s, struct buf *out) {
-        struct jw w = JW(out);
-
-        jw_obj(&w, NULL);
-        jw_str(&w, "bootID", s->boot_id);
-        jw_str(&w, "claimUID", s->claim_uid);
-        jw_str(&w, "podUID", s->pod_uid);
-        jw_int(&w, "index", s->index);
-        jw_int(&w, "generation", s->generation);
-        jw_bool(&w, "ready", s->ready);
-        jw_str(&w, "status", s->status);
-        jw_str(&w, "reason", s->reason);
-        if (*s->assignment)
-                jw_str(&w, "assignment", s->assignment);
-        if (*s->version)
-                jw_str(&w, "version", s->version);
-        if (s->terminating)
-                jw_bool(&w, "terminating", true);
-        jw_end_obj(&w);
-        buf_addc(out, '\n');
-}
+static const struct jd_field f_state[] = {
+        JD_TEXT(struct imex_state, "bootID", boot_id, .required = true),
+        JD_TEXT(struct imex_state, "claimUID", claim_uid, .required = true),
+        JD_TEXT(struct imex_state, "podUID", pod_uid, .required = true),
+        JD_INT(struct imex_state, "index", index, .required = true),
+        JD_INT(struct imex_state, "generation", generation, .required = true),
+        JD_BOOL(struct imex_state, "ready", ready, .required = true),
+        JD_TEXT(struct imex_state, "status", status, .required = true),
+        JD_TEXT(struct imex_state, "reason", reason),
+        JD_TEXT(struct imex_state, "assignment", assignment, .omit_empty = true),
+        JD_TEXT(struct imex_state, "version", version, .omit_empty = true),
+        JD_BOOL(struct imex_state, "terminating", terminating, .omit_empty = true),
+        JD_END,
+};
 
 /* A locked file with this content, under a temporary name. */
 static int make_locked(const char *tmp, const struct buf *text, int *ret_fd, struct err *e) {
@@ -62,7 +55,8 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
         _cleanup_(closep) int fd = -1;
         _cleanup_(buf_done) struct buf text = BUF_INIT(STATE_MAX);
 
-        imex_state_render(s, &text);
+        jd_encode(f_state, s, &JW(&text), NULL);
+        buf_addc(&text, '\n');
         if (text.failed)
                 return err_set(e, ERR_INVALID, EFBIG, "the state exceeds %zu bytes", STATE_MAX);
         (void)unlink(tmp);
@@ -82,50 +76,12 @@ int imex_state_write(const char *dir, const struct imex_state *s, int *lock_fd, 
         return 0;
 }
 
-struct state_doc {
-        const char *boot_id, *claim_uid, *pod_uid, *status, *reason, *assignment, *version;
-        int64_t index, generation;
-        bool ready, terminating;
-};
-
-static const struct jd_field f_state[] = {
-        JD_STR(struct state_doc, "bootID", boot_id, .required = true),
-        JD_STR(struct state_doc, "claimUID", claim_uid, .required = true),
-        JD_STR(struct state_doc, "podUID", pod_uid, .required = true),
-        JD_INT(struct state_doc, "index", index, .required = true),
-        JD_INT(struct state_doc, "generation", generation, .required = true),
-        JD_BOOL(struct state_doc, "ready", ready, .required = true),
-        JD_STR(struct state_doc, "status", status, .required = true),
-        JD_STR(struct state_doc, "reason", reason),
-        JD_STR(struct state_doc, "assignment", assignment),
-        JD_STR(struct state_doc, "version", version),
-        JD_BOOL(struct state_doc, "terminating", terminating),
-        JD_END,
-};
-
-static bool copy_text(char *to, size_t size, const char *from) {
-        return (size_t)snprintf(to, size, "%s", str_or(from, "")) < size;
-}
-
 int imex_state_parse(struct str text, struct imex_state *ret, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(STATE_MAX);
-        struct state_doc d = { 0 };
         struct imex_state s = { 0 };
 
-        if (jd_decode_text(f_state, text, "", a, &d, e) < 0)
+        if (jd_decode_text(f_state, text, "", a, &s, e) < 0)
                 return -1;
-        s.index = d.index;
-        s.generation = d.generation;
-        s.ready = d.ready;
-        s.terminating = d.terminating;
-        if (!copy_text(s.boot_id, sizeof s.boot_id, d.boot_id) ||
-            !copy_text(s.claim_uid, sizeof s.claim_uid, d.claim_uid) ||
-            !copy_text(s.pod_uid, sizeof s.pod_uid, d.pod_uid) ||
-            !copy_text(s.status, sizeof s.status, d.status) ||
-            !copy_text(s.reason, sizeof s.reason, d.reason) ||
-            !copy_text(s.assignment, sizeof s.assignment, d.assignment) ||
-            !copy_text(s.version, sizeof s.version, d.version))
-                return err_set(e, ERR_INVALID, 0, "a member is too long");
         *ret = s;
         return 0;
 }

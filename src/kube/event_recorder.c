@@ -28,6 +28,15 @@ enum {
         BODY_MAX = 64 << 10,
 };
 
+static const struct jd_field f_about[] = {
+        JD_STR(struct event_about, "apiVersion", api_version),
+        JD_STR(struct event_about, "kind", kind),
+        JD_STR(struct event_about, "namespace", ns),
+        JD_STR(struct event_about, "name", name),
+        JD_STR(struct event_about, "uid", uid),
+        JD_END,
+};
+
 /* One Event on the server, and how often it happened. */
 struct series {
         UT_hash_handle hh;
@@ -169,11 +178,7 @@ static struct series *event_recorder_find_or_add(struct event_recorder *r, const
         s = arena_alloc(a, sizeof *s);
         s->recorder = r;
         s->arena = a;
-        s->about = (struct event_about){ .api_version = arena_strdup_or_null(a, about->api_version),
-                                         .kind = arena_strdup(a, about->kind),
-                                         .ns = arena_strdup_or_null(a, about->ns),
-                                         .name = arena_strdup(a, about->name),
-                                         .uid = arena_strdup_or_null(a, about->uid) };
+        jd_copy(f_about, about, a, &s->about);
         s->reason = arena_strdup(a, reason);
         s->message = arena_strdup(a, message);
         s->type = type;
@@ -236,19 +241,6 @@ static void event_recorder_on_written(void *u, yyjson_val *obj, const struct err
                 end_flush(r);
 }
 
-static void about_json(struct jw *w, const struct event_about *about) {
-        jw_obj(w, "involvedObject");
-        if (about->api_version)
-                jw_str(w, "apiVersion", about->api_version);
-        jw_str(w, "kind", about->kind);
-        if (about->ns)
-                jw_str(w, "namespace", about->ns);
-        jw_str(w, "name", about->name);
-        if (about->uid)
-                jw_str(w, "uid", about->uid);
-        jw_end_obj(w);
-}
-
 static void create_json(struct jw *w, const struct series *s, const char *ns) {
         const struct event_recorder *r = s->recorder;
 
@@ -258,7 +250,7 @@ static void create_json(struct jw *w, const struct series *s, const char *ns) {
         jw_str(w, "namespace", ns);
         jw_str(w, "name", s->event_name);
         jw_end_obj(w);
-        about_json(w, &s->about);
+        jd_encode(f_about, &s->about, w, "involvedObject");
         jw_str(w, "type", s->type == EVENT_WARNING ? "Warning" : "Normal");
         jw_str(w, "reason", s->reason);
         jw_str(w, "message", s->message);

@@ -17,14 +17,14 @@ static const struct jd_field f_report[] = {
         JD_STR(struct wire, "claimUID", claim, .required = true),
         JD_STR(struct wire, "bootID", boot_id, .required = true),
         JD_STR(struct wire, "fabricUID", fabric),
-        JD_STR(struct wire, "assignment", assignment),
-        JD_BOOL(struct wire, "ready", ready),
-        JD_STR(struct wire, "left", left),
+        JD_STR(struct wire, "assignment", assignment, .omit_empty = true),
+        JD_BOOL(struct wire, "ready", ready, .omit_empty = true),
+        JD_STR(struct wire, "left", left, .omit_empty = true),
         JD_INT(struct wire, "seen", seen),
-        JD_INT(struct wire, "recount", recount),
+        JD_INT(struct wire, "recount", recount, .omit_empty = true),
         JD_BOOL(struct wire, "served", served),
-        JD_STR(struct wire, "waitsFor", waits_for),
-        JD_STR(struct wire, "imexVersion", imex_version),
+        JD_STR(struct wire, "waitsFor", waits_for, .omit_empty = true),
+        JD_STR(struct wire, "imexVersion", imex_version, .omit_empty = true),
         JD_END,
 };
 
@@ -78,31 +78,23 @@ int daemon_report_decode(struct str text, struct arena *a, struct daemon_report 
 void daemon_report_render(const struct daemon_report *r, struct buf *out) {
         BUG_ON(r->n_left > DAEMON_REPORT_LEFT_MAX);
         _cleanup_(buf_done) struct buf id = BUF_INIT(ASSIGNMENT_ID_MAX), left = BUF_INIT(1 << 16);
-        struct jw w = JW(out);
         if (r->has_assignment)
                 assignment_id_render(r->assignment.clique_id, r->assignment.domain_uid, r->assignment.index,
                                      r->assignment.epoch, &id);
         for (size_t i = 0; i < r->n_left; i++)
                 buf_addf(&left, "%s%lld", i ? "," : "", (long long)r->left[i]);
-        jw_obj(&w, NULL);
-        jw_str(&w, "claimUID", r->claim);
-        jw_str(&w, "bootID", r->boot_id);
-        jw_str(&w, "fabricUID", r->fabric);
-        if (r->has_assignment) {
-                jw_str(&w, "assignment", buf_str(&id));
-                jw_bool(&w, "ready", r->ready);
-        }
-        if (r->n_left)
-                jw_str(&w, "left", buf_str(&left));
-        jw_int(&w, "seen", r->seen);
-        if (r->recount)
-                jw_int(&w, "recount", r->recount);
-        jw_bool(&w, "served", r->served);
-        if (*r->waits_for)
-                jw_str(&w, "waitsFor", r->waits_for);
-        if (*r->imex_version)
-                jw_str(&w, "imexVersion", r->imex_version);
-        jw_end_obj(&w);
+        const struct wire w = { .claim = r->claim,
+                                .boot_id = r->boot_id,
+                                .fabric = r->fabric,
+                                .assignment = buf_str(&id),
+                                .ready = r->has_assignment && r->ready,
+                                .left = buf_str(&left),
+                                .seen = r->seen,
+                                .recount = r->recount,
+                                .served = r->served,
+                                .waits_for = r->waits_for,
+                                .imex_version = r->imex_version };
+        jd_encode(f_report, &w, &JW(out), NULL);
 }
 
 bool daemon_report_has_epoch(const int64_t *epochs, size_t n, int64_t epoch) {

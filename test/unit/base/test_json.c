@@ -328,6 +328,68 @@ static void writes_only_valid_utf8(void **state) {
         }
 }
 
+struct written {
+        char text[4];
+        struct item in;
+        struct doc doc;
+        bool flag;
+};
+static const struct jd_field f_content[] = {
+        JD_STR(struct doc, "name", name, .required = true),
+        JD_TIME(struct doc, "when", when),
+        JD_LIST(struct doc, "items", items, struct item, f_item),
+        JD_STRS(struct doc, "tags", tags, .omit_empty = true),
+        JD_MAP(struct doc, "labels", labels),
+        JD_RAW(struct doc, "raw", raw),
+        JD_OPTOBJ(struct doc, "opt", opt, struct item, f_item),
+        JD_END,
+};
+static const struct jd_field f_written[] = {
+        JD_TEXT(struct written, "text", text),
+        JD_INLINE(struct written, in, f_item),
+        JD_OBJ(struct written, "doc", doc, f_content),
+        JD_BOOL(struct written, "flag", flag, .omit_empty = true),
+        JD_END,
+};
+
+static void encodes_what_it_decodes(void **state) {
+        static const char *const texts[] = {
+                /* the members that are always written */
+                "{\"text\":\"\",\"request\":\"\",\"admin\":false,\"n\":0,\"doc\":{\"name\":\"\",\"items\":[],"
+                "\"labels\":{}}}",
+                "{\"text\":\"abc\",\"request\":\"r\",\"admin\":true,\"n\":-3,\"doc\":{\"name\":\"x\","
+                "\"when\":\"2026-01-02T03:04:05Z\",\"items\":[{\"request\":\"a\",\"admin\":false,\"n\":1},"
+                "{\"request\":\"b\",\"admin\":true,\"n\":2}],\"tags\":[\"p\",\"q\"],\"labels\":{\"k\":\"v\"},"
+                "\"raw\":{\"z\":1},\"opt\":{\"request\":\"op\",\"admin\":false,\"n\":0}},\"flag\":true}",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+                _cleanup_(arena_freep) struct arena *a = arena_new(0);
+                _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+                struct written d = { 0 }, copy = { 0 };
+                struct jw w = JW(&b);
+                struct err e;
+                assert_int_equal(jd_decode_strict(f_written, str_from(texts[i]), a, &d, &e), 0);
+                jd_copy(f_written, &d, a, &copy);
+                assert_true(jd_equal(f_written, &d, &copy));
+                jd_encode(f_written, &copy, &w, NULL);
+                assert_string_equal(buf_str(&b), texts[i]);
+        }
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+        struct jw w = JW(&b);
+        jd_encode(f_written, &(struct written){ 0 }, &w, NULL);
+        assert_string_equal(buf_str(&b), texts[0]);
+}
+
+static void a_text_that_does_not_fit_is_an_error(void **state) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        struct written d = { 0 };
+        struct err e;
+        assert_int_equal(jd_decode_text(f_written, STR("{\"text\":\"abcd\"}"), "", a, &d, &e), -1);
+        assert_string_equal(e.msg, "text: too long");
+        assert_int_equal(jd_decode_text(f_written, STR("{\"text\":7}"), "", a, &d, &e), -1);
+        assert_string_equal(e.msg, "text: not a string");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(decodes_every_type),
@@ -340,6 +402,8 @@ int main(void) {
                 cmocka_unit_test(refuses_absurd_nesting),
                 cmocka_unit_test(writes_the_same_text_as_go),
                 cmocka_unit_test(writes_only_valid_utf8),
+                cmocka_unit_test(encodes_what_it_decodes),
+                cmocka_unit_test(a_text_that_does_not_fit_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,32 @@ static int clean(void **state) {
         return 0;
 }
 
+/* The plugin of another version reads the file. */
+static void the_text_of_the_file_is_stable(void **state) {
+        struct imex_state s = good();
+        const char *ends[] = { "\"}\n", "\",\"assignment\":\"c/d/3/7\",\"version\":\"580.95.05\","
+                                        "\"terminating\":true}\n" };
+        int fd = -1;
+        struct err e;
+
+        for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+                _cleanup_(freep) char *path = path_of(IMEX_STATE_FILE), *text = NULL;
+                _cleanup_(freep) char *want = xasprintf(
+                        "{\"bootID\":\"" BOOT "\",\"claimUID\":\"" CLAIM "\",\"podUID\":\"" POD
+                        "\",\"index\":3,\"generation\":7,\"ready\":true,\"status\":\"READY\",\"reason\":\"%s",
+                        ends[i]);
+                size_t n;
+
+                assert_int_equal(imex_state_write(dir, &s, &fd, &e), 0);
+                assert_int_equal(file_read(path, 4096, &text, &n, &e), 0);
+                assert_string_equal(text, want);
+                strcpy(s.assignment, "c/d/3/7");
+                strcpy(s.version, "580.95.05");
+                s.terminating = true;
+        }
+        close(fd);
+}
+
 static void test_round_trip(void **state) {
         struct imex_state s = good(), r;
         int fd = -1;
@@ -309,6 +335,7 @@ static void test_unready_state_has_a_reason(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test_teardown(the_text_of_the_file_is_stable, clean),
                 cmocka_unit_test_teardown(test_round_trip, clean),
                 cmocka_unit_test_teardown(test_no_assignment_is_written_by_a_daemon_of_one_domain, clean),
                 cmocka_unit_test_teardown(test_lock_follows_the_newest_file, clean),
