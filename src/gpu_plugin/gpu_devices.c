@@ -80,24 +80,21 @@ void gpu_profile_in_name(const char *profile, char *ret, size_t n) {
 
 /* ---- the published attributes ---- */
 
-static void add_attribute(struct offered_builder *d, struct offered_attribute attribute) {
-        if (attribute.text)
-                attribute.text = arena_strndup(d->a, attribute.text,
-                                               str_utf8_cut(str_from(attribute.text), VALUE_MAX));
-        offered_add_attribute(d, attribute);
-}
-
 /* An unknown attribute is left out. A selector that reads it then fails with an error. */
 static void gpu_devices_add_text(struct offered_builder *d, const char *name, const char *text) {
         if (text && *text)
-                add_attribute(d, (struct offered_attribute){ .name = name, .text = text });
+                offered_add_attribute(
+                        d,
+                        (struct offered_attribute){
+                                .name = name,
+                                .text = arena_strndup(d->a, text, str_utf8_cut(str_from(text), VALUE_MAX)) });
 }
 
 static void add_version(struct offered_builder *d, const char *name, const char *text) {
         char version[VERSION_SIZE];
         if (text && gpu_version(text, version, sizeof version))
-                add_attribute(d, (struct offered_attribute){
-                                         .name = name, .text = version, .kind = OFFERED_VERSION });
+                offered_add_attribute(d, (struct offered_attribute){
+                                                 .name = name, .version = arena_strdup(d->a, version) });
 }
 
 static void add_capacity(struct offered_builder *d, const char *name, int64_t v) {
@@ -128,8 +125,9 @@ static void add_common(struct offered_builder *d, const struct inventory *in, co
         gpu_devices_add_text(d, "resource.kubernetes.io/pciBusID", address);
         gpu_devices_add_text(d, "resource.kubernetes.io/pcieRoot", pci.root);
         if (pci.numa_node >= 0)
-                add_attribute(d, (struct offered_attribute){ .name = "resource.kubernetes.io/numaNode",
-                                                             .number = pci.numa_node });
+                offered_add_attribute(d,
+                                      (struct offered_attribute){ .name = "resource.kubernetes.io/numaNode",
+                                                                  .number = pci.numa_node });
 }
 
 /* ---- devices ---- */
@@ -357,28 +355,12 @@ const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char
         return NULL;
 }
 
-static bool offered_equal(const struct offered_device *a, const struct offered_device *b) {
-        if (a->n_attributes != b->n_attributes || a->n_capacities != b->n_capacities)
-                return false;
-        for (size_t i = 0; i < a->n_attributes; i++) {
-                const struct offered_attribute *x = &a->attributes[i], *y = &b->attributes[i];
-                if (!streq(x->name, y->name) || x->kind != y->kind || x->number != y->number ||
-                    !streq(x->text, y->text))
-                        return false;
-        }
-        for (size_t i = 0; i < a->n_capacities; i++)
-                if (!streq(a->capacities[i].name, b->capacities[i].name) ||
-                    !streq(a->capacities[i].quantity, b->capacities[i].quantity))
-                        return false;
-        return true;
-}
-
 /* Attributes describe a whole GPU completely. A MIG device also has its instances. */
 static bool device_equal(const struct gpu_device *a, const struct gpu_device *b) {
         return a->kind == b->kind && a->minor == b->minor && streq(a->name, b->name) &&
                streq(a->uuid, b->uuid) && streq(a->address, b->address) &&
                a->gpu_instance == b->gpu_instance && a->compute_instance == b->compute_instance &&
-               offered_equal(&a->offered, &b->offered);
+               jd_equal(offered_device_fields, &a->offered, &b->offered);
 }
 
 bool gpu_devices_equal(const struct gpu_devices *a, const struct gpu_devices *b) {

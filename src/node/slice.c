@@ -42,9 +42,27 @@ struct offered_device offered_end(struct offered_builder *b, const char *name) {
 
 enum { DEVICE_MAX = 64 * 1024 };
 
+static const struct jd_field f_attribute[] = {
+        JD_STR(struct offered_attribute, "name", name),
+        JD_STR(struct offered_attribute, "string", text),
+        JD_STR(struct offered_attribute, "version", version),
+        JD_INT(struct offered_attribute, "int", number),
+        JD_END,
+};
+static const struct jd_field f_capacity[] = {
+        JD_STR(struct offered_capacity, "name", name),
+        JD_STR(struct offered_capacity, "value", quantity),
+        JD_END,
+};
+const struct jd_field offered_device_fields[] = {
+        JD_STR(struct offered_device, "name", name),
+        JD_LIST(struct offered_device, "attributes", attributes, struct offered_attribute, f_attribute),
+        JD_LIST(struct offered_device, "capacity", capacities, struct offered_capacity, f_capacity),
+        JD_END,
+};
 static const struct jd_field f_taint[] = {
         JD_STR(struct own_taint, "key", key),
-        JD_STR(struct own_taint, "value", value),
+        JD_STR(struct own_taint, "value", value, .omit_empty = true),
         JD_STR(struct own_taint, "effect", effect),
         JD_STR(struct own_taint, "timeAdded", added),
         JD_END,
@@ -76,8 +94,8 @@ static void attributes(struct jw *w, const char *key, const struct offered_devic
         for (size_t i = 0; i < d->n_attributes; i++) {
                 const struct offered_attribute *a = &d->attributes[i];
                 jw_obj(w, a->name);
-                if (a->text)
-                        jw_str(w, a->kind == OFFERED_VERSION ? "version" : "string", a->text);
+                if (a->text || a->version)
+                        jw_str(w, a->text ? "string" : "version", str_or(a->text, a->version));
                 else
                         jw_int(w, "int", a->number);
                 jw_end_obj(w);
@@ -135,15 +153,8 @@ static void taints(struct jw *w, const struct own_slice *old, const struct offer
                 if (!any)
                         jw_arr(w, "taints");
                 any = true;
-                const char *added = since(old, d->name, t);
-                jw_obj(w, NULL);
-                jw_str(w, "key", t->key);
-                if (*t->value)
-                        jw_str(w, "value", t->value);
-                jw_str(w, "effect", t->effect);
-                if (added)
-                        jw_str(w, "timeAdded", added);
-                jw_end_obj(w);
+                jd_encode(f_taint, &(struct own_taint){ t->key, t->value, t->effect, since(old, d->name, t) },
+                          w, NULL);
         }
         if (any)
                 jw_end_arr(w);

@@ -12,9 +12,8 @@
 /* The desired content, with all memory in `arena`. */
 struct offered_attribute {
         const char *name;
-        const char *text; /* NULL: the value is `number` */
+        const char *text, *version; /* one at most is set; both are NULL: the value is `number` */
         int64_t number;
-        enum { OFFERED_STRING, OFFERED_VERSION } kind; /* the kind of `text` */
 };
 struct offered_capacity {
         const char *name;
@@ -37,6 +36,7 @@ struct offered_device {
         const struct offered_taint *taints;
         size_t n_taints;
 };
+extern const struct jd_field offered_device_fields[]; /* to copy and compare a device without its taints */
 /* A device under construction. Its lists grow, and offered_end() sorts them. All members are zero at the
  * start, except the arena. */
 struct offered_builder {

@@ -27,9 +27,9 @@ static void check_device(const struct gpu_device *d) {
                 if (a->text) {
                         struct str s = str_from(a->text);
                         BUG_ON(s.n > VALUE_MAX || str_utf8_cut(s, s.n) != s.n);
-                        if (a->kind == OFFERED_VERSION)
-                                check_version(a->text);
                 }
+                if (a->version)
+                        check_version(a->version);
         }
         for (size_t i = 0; i < o->n_capacities; i++) {
                 BUG_ON(i && strcmp(o->capacities[i - 1].name, o->capacities[i].name) >= 0);

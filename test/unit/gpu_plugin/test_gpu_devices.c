@@ -64,9 +64,9 @@ static void write_devices(struct buf *out, const struct gpu_devices *d) {
                 buf_addf(out, "%s\n", g->name);
                 for (size_t j = 0; j < g->offered.n_attributes; j++) {
                         const struct offered_attribute *a = &g->offered.attributes[j];
-                        if (a->text)
-                                buf_addf(out, "  %s: %s %s\n", a->name,
-                                         a->kind == OFFERED_VERSION ? "version" : "string", a->text);
+                        if (a->text || a->version)
+                                buf_addf(out, "  %s: %s %s\n", a->name, a->text ? "string" : "version",
+                                         a->text ?: a->version);
                         else
                                 buf_addf(out, "  %s: int %lld\n", a->name, (long long)a->number);
                 }

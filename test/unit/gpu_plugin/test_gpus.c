@@ -356,7 +356,7 @@ static const char *driver_of_first(void) {
         const struct offered_device *d = &gpus_devices(gpus)->items[0].offered;
         for (size_t i = 0; i < d->n_attributes; i++) {
                 if (streq(d->attributes[i].name, "driverVersion"))
-                        return d->attributes[i].text;
+                        return d->attributes[i].version;
         }
         return "";
 }
