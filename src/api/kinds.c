@@ -53,11 +53,10 @@ bool has_string(const char *const *list, size_t n, const char *s) {
         return false;
 }
 
-/* In the tables of Nodes, Pods and DaemonSets, not_compared marks members that no rule reads, and those of
- * which rules read only a part: the functions *_differs() compare that part. */
+/* not_compared marks members whose changes concern no rule. */
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
 const struct jd_field node_fields[] = {
-        JD_OBJ(struct node, "metadata", o.meta, kube_f_meta, .not_compared = true),
+        JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
         JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
         JD_STR(struct node, LABEL CD_LABEL_DAEMON, imex_daemon),
@@ -69,10 +68,9 @@ const struct jd_field node_fields[] = {
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_GPU_CLIQUE, gpu_clique_ours),
         JD_STR(struct node, ANNOTATION CD_ANNOTATION_CLIQUE, clique_id),
         JD_BOOL(struct node, "spec>unschedulable", unschedulable),
-        JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint, .not_compared = true),
+        JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
         JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
-        JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition,
-                .not_compared = true),
+        JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition),
         JD_END,
 };
 
@@ -125,11 +123,6 @@ const char *node_boot_id(const struct node *n) {
         return n->boot_id && str_is_uuid(n->boot_id) ? n->boot_id : "";
 }
 
-bool node_differs(const struct node *a, const struct node *b) {
-        return !streq(a->o.meta.uid, b->o.meta.uid) || !jd_equal(node_fields, a, b) ||
-               node_ready(a) != node_ready(b) || node_out_of_service(a) != node_out_of_service(b);
-}
-
 static const struct jd_field f_pod_ip[] = { JD_STR(struct pod_ip, "ip", ip), JD_END };
 static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reason", reason),
                                          JD_STR(struct pod_container_why, "message", message), JD_END };
@@ -139,26 +132,25 @@ static const struct jd_field f_container[] = {
         JD_TIME(struct pod_container, "state>running>startedAt", started),
         JD_END,
 };
-#define POD_FIELDS                                                                                           \
-        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta, .not_compared = true),                           \
-                JD_STR(struct pod, LABEL CD_LABEL, domain_uid),                                              \
-                JD_STR(struct pod, LABEL CD_LABEL_CLIQUE, clique_id),                                        \
-                JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),                        \
-                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),                                 \
-                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_REASON, reason),                               \
-                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),                                 \
-                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),                                 \
-                JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),                             \
-                JD_STR(struct pod, "spec>nodeName", node), JD_STR(struct pod, "status>phase", phase),        \
-                JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip, .not_compared = true),    \
-                JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition,          \
-                        .not_compared = true),                                                               \
-                JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container,            \
-                        f_container)
-const struct jd_field pod_fields[] = { POD_FIELDS, JD_END };
-/* The Pod is the first member, so its fields have the same offsets as in a Pod. */
+const struct jd_field pod_fields[] = {
+        JD_OBJ(struct pod, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct pod, LABEL CD_LABEL, domain_uid),
+        JD_STR(struct pod, LABEL CD_LABEL_CLIQUE, clique_id),
+        JD_STR(struct pod, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_STATE, state),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_REASON, reason),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),
+        JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),
+        JD_STR(struct pod, "spec>nodeName", node),
+        JD_STR(struct pod, "status>phase", phase),
+        JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),
+        JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container, f_container),
+        JD_END,
+};
 const struct jd_field daemon_pod_fields[] = {
-        POD_FIELDS,
+        JD_INLINE(struct daemon_pod, pod, pod_fields),
         JD_STR(struct daemon_pod, ANNOTATION IMEX_ANNOTATION_REPORT, report),
         JD_END,
 };
@@ -218,16 +210,6 @@ bool pod_ended(const struct pod *p) {
         return phase_ended(p->phase);
 }
 
-bool pod_container_starts(const struct pod_container_why *why) {
-        return streq(why->reason, "ContainerCreating") || streq(why->reason, "PodInitializing");
-}
-
-static bool condition_differs(const struct pod *a, const struct pod *b, const char *type) {
-        const struct condition *x = condition_find(a->conditions, a->n_conditions, type),
-                               *y = condition_find(b->conditions, b->n_conditions, type);
-        return !x != !y || (x && !jd_equal(f_condition, x, y));
-}
-
 const void *pod_trim(void *pod, struct arena *a) {
         struct pod *p = pod;
         p->n_conditions = keep_ready(p->conditions, p->n_conditions);
@@ -239,29 +221,13 @@ const void *pod_trim(void *pod, struct arena *a) {
         return p;
 }
 
-bool pod_differs(const struct pod *a, const struct pod *b) {
-        return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
-               !jd_equal(pod_fields, a, b) ||
-               !streq(a->n_ips ? a->ips[0].ip : NULL, b->n_ips ? b->ips[0].ip : NULL) ||
-               condition_differs(a, b, "Ready");
-}
-
-bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b) {
-        return pod_differs(&a->pod, &b->pod) || !jd_equal(daemon_pod_fields, a, b);
-}
-
 const struct jd_field daemonset_fields[] = {
-        JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta, .not_compared = true),
+        JD_OBJ(struct daemonset, "metadata", o.meta, kube_f_meta),
         JD_STR(struct daemonset, LABEL CD_LABEL, domain_uid),
         JD_STR(struct daemonset, ANNOTATION CD_ANNOTATION_TEMPLATE, template_hash),
         JD_STRS(struct daemonset, "metadata>finalizers", finalizers),
         JD_END,
 };
-
-bool daemonset_differs(const struct daemonset *a, const struct daemonset *b) {
-        return !streq(a->o.meta.uid, b->o.meta.uid) || a->o.meta.deleted != b->o.meta.deleted ||
-               a->o.meta.generation != b->o.meta.generation || !jd_equal(daemonset_fields, a, b);
-}
 
 /* v1 and v1beta2 have the class in "exactly", v1beta1 has it in the request itself. An object has only one of
  * them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kinds: decodes the Kubernetes kinds that the controller caches, with only the members that its rules
- * need. */
+ * need. After trimming, jd_equal() with the table of a kind returns whether an update changes anything that
+ * the rules use: kubelets and controllers constantly update the status of Nodes, Pods and DaemonSets. */
 #pragma once
 
 #include <stdbool.h>
@@ -54,11 +55,8 @@ bool node_has_gpu(const struct node *n);
 bool node_out_of_service(const struct node *n);
 /* Returns the boot ID of the node, as its kubelet reports it; "": it reports none. */
 const char *node_boot_id(const struct node *n);
-/* Removes the members that no rule needs. pod_trim() and slice_trim() do the same for their kinds. */
+/* Removes what no rule needs. pod_trim() and slice_trim() do the same for their kinds. */
 const void *node_trim(void *node, struct arena *a);
-/* Returns whether an update changes anything that the rules use. Kubelets constantly update the status of
- * their Nodes. */
-bool node_differs(const struct node *a, const struct node *b);
 
 struct pod_ip {
         const char *ip;
@@ -98,8 +96,6 @@ extern const struct jd_field pod_fields[];
 const void *pod_trim(void *pod, struct arena *a);
 /* Returns whether the Pod has ended, so that none of its processes can run any more. */
 bool pod_ended(const struct pod *p);
-/* Returns whether an update changes anything that the rules use. */
-bool pod_differs(const struct pod *a, const struct pod *b);
 
 /* The Pod of a daemon of this driver. The daemon serves one IMEX domain after another. */
 struct daemon_pod {
@@ -107,11 +103,6 @@ struct daemon_pod {
         const char *report; /* annotation IMEX_ANNOTATION_REPORT, NULL until its first report */
 };
 extern const struct jd_field daemon_pod_fields[];
-/* Returns the one of two Pods on a node that counts; NULL: both have ended. Prefers a Pod that has reported,
- * then the newest. `a` and `b` may be NULL. */
-const struct daemon_pod *daemon_pod_choose(const struct daemon_pod *a, const struct daemon_pod *b);
-/* Returns whether an update changes anything that the rules use. */
-bool daemon_pod_differs(const struct daemon_pod *a, const struct daemon_pod *b);
 
 /* A Pod of the kubelet plugin. */
 struct plugin_pod {
@@ -142,9 +133,6 @@ struct daemonset {
         const char *template_hash; /* annotation CD_ANNOTATION_TEMPLATE */
 };
 extern const struct jd_field daemonset_fields[];
-/* Returns whether an update changes anything that the rules use. The DaemonSet controller constantly updates
- * the number of pods in the status. */
-bool daemonset_differs(const struct daemonset *a, const struct daemonset *b);
 
 struct rct_selector {
         const char *expression; /* CEL */

@@ -127,7 +127,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
         labels_changed(c, was, is);
-        if (was && is && !node_differs(was, is))
+        if (was && is && jd_equal(node_fields, was, is))
                 return;
         if (is) {
                 first_seen_forget(c->missing_nodes, name);
@@ -243,14 +243,14 @@ static void go_changed(struct controller *c, const char *was, const char *is) {
                 if (!was || !is || (differs))                                                                \
                         go_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);             \
         }
-CHANGED(set_changed, daemonset, daemonset_differs(was, is))
+CHANGED(set_changed, daemonset, !jd_equal(daemonset_fields, was, is))
 CHANGED(clique_changed, clique, true)
 
 /* A daemon's Pod of the Go driver also keeps this driver's daemon off its node. */
 static void pod_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct pod *was = (const struct pod *)old, *is = (const struct pod *)now;
-        if (was && is && !pod_differs(was, is))
+        if (was && is && jd_equal(pod_fields, was, is))
                 return;
         go_changed(c, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);
         records_queue_node(c, is ? is->node : was->node);
@@ -266,7 +266,7 @@ static void fabric_changed(void *u, const struct kube_object *old, const struct 
 static void daemon_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct daemon_pod *was = (const struct daemon_pod *)old, *is = (const struct daemon_pod *)now;
-        if (was && is && !daemon_pod_differs(was, is))
+        if (was && is && jd_equal(daemon_pod_fields, was, is))
                 return;
         const char *node = is ? is->pod.node : was->pod.node;
         records_queue_daemons(c);
@@ -284,7 +284,7 @@ static void daemon_changed(void *u, const struct kube_object *old, const struct 
 
 static void daemon_set_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         const struct daemonset *was = (const struct daemonset *)old, *is = (const struct daemonset *)now;
-        if (!was || !is || daemonset_differs(was, is))
+        if (!was || !is || !jd_equal(daemonset_fields, was, is))
                 records_queue_daemons(u);
 }
 

@@ -8,7 +8,7 @@ const struct jd_field kube_f_meta[] = {
         JD_STR(struct kube_meta, "namespace", ns),
         JD_STR(struct kube_meta, "name", name, .required = true),
         JD_STR(struct kube_meta, "uid", uid),
-        JD_STR(struct kube_meta, "resourceVersion", rv, .required = true),
+        JD_STR(struct kube_meta, "resourceVersion", rv, .required = true, .not_compared = true),
         JD_INT(struct kube_meta, "generation", generation),
         JD_TIME(struct kube_meta, "creationTimestamp", created),
         JD_TIME(struct kube_meta, "deletionTimestamp", deleted),
