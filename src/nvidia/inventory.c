@@ -11,7 +11,7 @@ enum { MINOR_MAX = 1 << 20, INSTANCE_MAX = 1 << 16 };
 static const struct jd_field f_mig[] = {
         JD_STR(struct mig_facts, "call", failure.call),
         JD_INT(struct mig_facts, "error", failure.error),
-        JD_STR(struct mig_facts, "uuid", uuid),
+        JD_STR(struct mig_facts, "uuid", uuid, .omit_empty = true),
         JD_INT(struct mig_facts, "gi", gpu_instance),
         JD_INT(struct mig_facts, "ci", compute_instance),
         JD_INT(struct mig_facts, "giProfile", gi_profile),
@@ -20,7 +20,7 @@ static const struct jd_field f_mig[] = {
         JD_INT(struct mig_facts, "size", size),
         JD_INT(struct mig_facts, "g", gpu_slices),
         JD_INT(struct mig_facts, "c", compute_slices),
-        JD_STR(struct mig_facts, "name", name),
+        JD_STR(struct mig_facts, "name", name, .omit_empty = true),
         JD_INT(struct mig_facts, "sm", multiprocessors),
         JD_INT(struct mig_facts, "ce", copy_engines),
         JD_INT(struct mig_facts, "dec", decoders),
@@ -35,13 +35,13 @@ static const struct jd_field f_gpu[] = {
         JD_INT(struct gpu_facts, "error", failure.error),
         JD_INT(struct gpu_facts, "index", index, .required = true),
         JD_INT(struct gpu_facts, "minor", minor),
-        JD_STR(struct gpu_facts, "uuid", uuid),
-        JD_STR(struct gpu_facts, "name", name),
+        JD_STR(struct gpu_facts, "uuid", uuid, .omit_empty = true),
+        JD_STR(struct gpu_facts, "name", name, .omit_empty = true),
         JD_INT(struct gpu_facts, "brand", brand),
         JD_INT(struct gpu_facts, "architecture", architecture),
         JD_STR(struct gpu_facts, "cc", compute_capability),
         JD_INT(struct gpu_facts, "memory", memory_bytes),
-        JD_STR(struct gpu_facts, "pci", pci_bus_id),
+        JD_STR(struct gpu_facts, "pci", pci_bus_id, .omit_empty = true),
         JD_STR(struct gpu_facts, "addressingMode", addressing_mode),
         JD_INT(struct gpu_facts, "migMode", mig_mode),
         JD_BOOL(struct gpu_facts, "persistenceOff", persistence_off),
@@ -49,7 +49,7 @@ static const struct jd_field f_gpu[] = {
         JD_INT(struct gpu_facts, "migMore", n_mig_more),
         JD_END,
 };
-static const struct jd_field f_inventory[] = {
+const struct jd_field inventory_fields[] = {
         JD_STR(struct inventory, "driverVersion", driver_version, .required = true),
         JD_INT(struct inventory, "cudaDriverVersion", cuda_version),
         JD_LIST(struct inventory, "gpus", gpus, struct gpu_facts, f_gpu, .required = true),
@@ -150,7 +150,7 @@ bool inventory_failed(const struct inventory_failure *f) {
 
 int inventory_decode(struct str json, struct arena *a, struct inventory *ret, struct err *e) {
         struct inventory v = { 0 };
-        if (jd_decode_text(f_inventory, json, "", a, &v, e) < 0 ||
+        if (jd_decode_text(inventory_fields, json, "", a, &v, e) < 0 ||
             check_text(v.driver_version, "the driver's version", e) < 0)
                 return err_wrap(e, "NVML: unreadable answer");
         if (v.n_gpus > INVENTORY_GPUS_MAX)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -64,6 +65,8 @@ struct inventory {
         struct gpu_facts *gpus;     /* in the order of NVML's index */
         size_t n_gpus;
 };
+
+extern const struct jd_field inventory_fields[];
 
 /* Decodes an inventory. All memory is allocated in the arena. If the description of a GPU or MIG device is
  * impossible, its `failure` is set, and the others are decoded. ERR_INVALID: the text is not an inventory;

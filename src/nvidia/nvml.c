@@ -13,7 +13,7 @@ static const struct jd_field f_gpu[] = {
         JD_STR(struct nvml_gpu, "clusterUUID", cluster_uuid),
         JD_END,
 };
-static const struct jd_field f_facts[] = {
+const struct jd_field nvml_facts_fields[] = {
         JD_STR(struct nvml_facts, "driverVersion", driver_version),
         JD_LIST(struct nvml_facts, "gpus", gpus, struct nvml_gpu, f_gpu),
         JD_END,
@@ -21,7 +21,7 @@ static const struct jd_field f_facts[] = {
 
 int nvml_facts_decode(struct str json, struct arena *a, struct nvml_facts *ret, struct err *e) {
         struct nvml_facts facts = { 0 };
-        if (jd_decode_text(f_facts, json, "", a, &facts, e) < 0)
+        if (jd_decode_text(nvml_facts_fields, json, "", a, &facts, e) < 0)
                 return err_wrap(e, "NVML: unreadable answer");
         if (!facts.driver_version)
                 return err_set(e, ERR_INVALID, 0, "NVML: the answer has no driver version");

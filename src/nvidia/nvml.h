@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -24,6 +25,8 @@ struct nvml_facts {
         struct nvml_gpu *gpus;
         size_t n_gpus;
 };
+
+extern const struct jd_field nvml_facts_fields[];
 
 /* Decodes the description. All memory is allocated in the arena. */
 int nvml_facts_decode(struct str json, struct arena *a, struct nvml_facts *ret, struct err *e);
