@@ -11,6 +11,7 @@ YAML a document may have:
     ${name:int}        an int64_t; in quotes, or together with other text, it becomes text
     ${name:json}       a struct str of JSON
     ${name:time}       seconds since 1970
+    ${name:list(t)}    a list of structs: the `n_name` elements of `name`, encoded with the table `t`
     - ${list[].name}   an item that is written for each of the `n_list` elements of `list`; in it, an item with
                        ${list[].inner[].name} is written for each element of `inner`
     - !each(list) ...  such an item, inside an item that is not written for each element
@@ -29,8 +30,7 @@ import yaml
 
 SIGNATURE = re.compile(r"^--- # (\w+)\(([^)]+)\)$", re.M)
 NAME = r"[\w.]+(?:\[\][\w.]*)*"
-PLACEHOLDER = re.compile(r"\$\{(" + NAME + r")(?::(int|json|time))?\}")
-EACH = re.compile(r"!each\((" + NAME + r")\)")
+PLACEHOLDER = re.compile(r"\$\{(" + NAME + r")(?::(int|json|time|list\((\w+)\)))?\}")
 MARK = re.compile(r"(if|unless|null_unless)\((\*?)(" + NAME + r")\)")
 LITERAL = {"null": "null", "bool": "true|false", "int": r"0|-?[1-9]\d*"}
 
@@ -161,7 +161,10 @@ class Function:
         whole = PLACEHOLDER.fullmatch(text)
         if "${" in PLACEHOLDER.sub("", text):
             raise self.refused(node, f"{text} is no placeholder")
-        if whole and (plain or not whole[2]):
+        if whole and whole[3]:
+            of, count = self.expression(node, whole[1]), self.expression(node, re.sub(r"(\w+)$", r"n_\1", whole[1]))
+            self.put(node, f"jd_encode_list({whole[3]}, {of}, {count}, sizeof *{of}, &w, {key});")
+        elif whole and (plain or not whole[2]):
             call = {None: "str", "int": "int", "json": "raw", "time": "time"}[whole[2]]
             self.put(node, f"jw_{call}(&w, {key}, {self.expression(node, whole[1])});")
         elif "${" in text:

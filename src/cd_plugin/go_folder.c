@@ -25,7 +25,7 @@ int go_folder_fill(const char *dir, struct err *e) {
         /* A template for Go's text/template. */
         imex_config_render(&(struct imex_config){ .cmd_bind_ip = "{{.IMEXCmdBindInterfaceIP}}",
                                                   .nodes_file = "/imexd/nodes.cfg",
-                                                  .server_port = IMEX_SERVER_PORT },
+                                                  .domain.port = IMEX_SERVER_PORT },
                            &text);
         return file_replace_volatile(path, text.p, text.n, 0644, e);
 }

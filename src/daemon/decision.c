@@ -78,7 +78,7 @@ static bool is_unwanted(const struct view *l) {
         if (!own)
                 return l->rival.assignment != NULL;
         return fabric_is_leaving(own) || own->index != now->index ||
-               !streq(str_or(l->own.domain->infix, ""), now->infix);
+               !streq(str_or(l->own.domain->imex.infix, ""), str_or(now->imex.infix, ""));
 }
 
 /* No other node is in the domain, or will return to it. */
@@ -199,18 +199,17 @@ static void decide_not_started(const struct view *l, struct decision *d) {
 }
 
 bool decision_assignment_valid(const struct decision_assignment *x) {
-        return str_is_uuid(x->domain) && imex_infix_valid(x->infix) && x->slots > 0 &&
-               x->slots <= FABRIC_SLOTS_MAX && x->index >= 0 && x->index < x->slots && x->port > 0 &&
-               x->port <= 65535;
+        const struct imex_domain *d = &x->imex;
+        return str_is_uuid(x->domain) && imex_infix_valid(str_or(d->infix, "")) && d->slots > 0 &&
+               d->slots <= FABRIC_SLOTS_MAX && x->index >= 0 && x->index < d->slots && d->port > 0 &&
+               d->port <= 65535;
 }
 
 static void decision_enter(const struct listed *next, struct decision *d) {
         d->assignment = (struct decision_assignment){ .domain = next->domain->owner.uid,
-                                                      .infix = str_or(next->domain->infix, ""),
                                                       .index = next->assignment->index,
                                                       .epoch = next->assignment->epoch,
-                                                      .port = next->domain->port,
-                                                      .slots = next->domain->slots };
+                                                      .imex = next->domain->imex };
         if (!decision_assignment_valid(&d->assignment)) {
                 d->why = "the fabric object of the partition has an invalid assignment for this node: its "
                          "domain is not a UID, or a number is out of range";

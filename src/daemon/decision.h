@@ -29,12 +29,12 @@
 
 struct decision_assignment {
         const char *domain; /* UID; NULL: none */
-        const char *infix;
-        int64_t index, epoch, port, slots;
+        int64_t index, epoch;
+        struct imex_domain imex;
 };
 
 /* Returns whether the assignment is valid. The check is needed because the domain's UID becomes part of a
- * path and the other fields are written to files. Domain and infix must be set. */
+ * path and the other fields are written to files. Domain must be set. */
 bool decision_assignment_valid(const struct decision_assignment *x);
 
 /* The state that the daemon saves, so that it survives a restart of the container. */

@@ -30,43 +30,9 @@ void memory_copy(const struct memory *m, struct arena *a, struct memory *ret) {
                 memcpy(left, m->decision.left, m->decision.n_left * sizeof *left);
         *ret = *m;
         ret->decision.left = left;
-        ret->decision.now.domain = m->decision.now.domain ? arena_strdup(a, m->decision.now.domain) : NULL;
-        ret->decision.now.infix = m->decision.now.infix ? arena_strdup(a, m->decision.now.infix) : NULL;
-}
-
-int memory_save(const char *dir, const struct memory_identity *of, const struct memory *m, struct err *e) {
-        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
-        _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_LIMIT), left = BUF_INIT(LEFT_MAX);
-        struct jw w = JW(&text);
-
-        for (size_t i = 0; i < m->decision.n_left; i++)
-                buf_addf(&left, "%s%lld", i ? "," : "", (long long)m->decision.left[i]);
-        jw_obj(&w, NULL);
-        jw_str(&w, "bootID", of->boot_id);
-        jw_str(&w, "fabric", of->fabric);
-        jw_int(&w, "closed", m->decision.closed);
-        jw_int(&w, "seen", m->decision.seen);
-        jw_int(&w, "recount", m->decision.recount);
-        if (m->served)
-                jw_str(&w, "servedPodUID", of->pod_uid);
-        jw_str(&w, "left", buf_str(&left));
-        if (m->decision.now.domain) {
-                jw_obj(&w, "now");
-                jw_str(&w, "podUID", of->pod_uid);
-                jw_str(&w, "domain", m->decision.now.domain);
-                jw_str(&w, "infix", str_or(m->decision.now.infix, ""));
-                jw_int(&w, "index", m->decision.now.index);
-                jw_int(&w, "epoch", m->decision.now.epoch);
-                jw_int(&w, "port", m->decision.now.port);
-                jw_int(&w, "slots", m->decision.now.slots);
-                jw_bool(&w, "ready", m->decision.ready);
-                jw_end_obj(&w);
-        }
-        jw_end_obj(&w);
-        buf_addc(&text, '\n');
-        if (text.failed || left.failed)
-                return err_set(e, ERR_INVALID, 0, "the memory is too large");
-        return file_replace_volatile(path, text.p, text.n, 0600, e);
+        ret->decision.now.domain = arena_strdup_or_null(a, m->decision.now.domain);
+        ret->decision.now.imex = (struct imex_domain){ 0 };
+        jd_copy(imex_domain_fields, &m->decision.now.imex, a, &ret->decision.now.imex);
 }
 
 struct now_doc {
@@ -84,11 +50,9 @@ struct memory_doc {
 static const struct jd_field f_now[] = {
         JD_STR(struct now_doc, "podUID", pod_uid),
         JD_STR(struct now_doc, "domain", assignment.domain, .required = true),
-        JD_STR(struct now_doc, "infix", assignment.infix, .required = true),
         JD_INT(struct now_doc, "index", assignment.index, .required = true),
         JD_INT(struct now_doc, "epoch", assignment.epoch, .required = true),
-        JD_INT(struct now_doc, "port", assignment.port, .required = true),
-        JD_INT(struct now_doc, "slots", assignment.slots, .required = true),
+        JD_INLINE(struct now_doc, assignment.imex, imex_domain_fields),
         JD_BOOL(struct now_doc, "ready", ready),
         JD_END,
 };
@@ -99,11 +63,33 @@ static const struct jd_field f_memory[] = {
         JD_INT(struct memory_doc, "closed", closed, .required = true),
         JD_INT(struct memory_doc, "seen", seen, .required = true),
         JD_INT(struct memory_doc, "recount", recount),
-        JD_STR(struct memory_doc, "left", left),
         JD_STR(struct memory_doc, "servedPodUID", served_pod),
+        JD_STR(struct memory_doc, "left", left),
         JD_OPTOBJ(struct memory_doc, "now", now, struct now_doc, f_now),
         JD_END,
 };
+
+int memory_save(const char *dir, const struct memory_identity *of, const struct memory *m, struct err *e) {
+        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
+        _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_LIMIT), left = BUF_INIT(LEFT_MAX);
+        struct now_doc now = { of->pod_uid, m->decision.now, m->decision.ready };
+
+        for (size_t i = 0; i < m->decision.n_left; i++)
+                buf_addf(&left, "%s%lld", i ? "," : "", (long long)m->decision.left[i]);
+        const struct memory_doc d = { .boot_id = of->boot_id,
+                                      .fabric = of->fabric,
+                                      .closed = m->decision.closed,
+                                      .seen = m->decision.seen,
+                                      .recount = m->decision.recount,
+                                      .served_pod = m->served ? of->pod_uid : NULL,
+                                      .left = buf_str(&left),
+                                      .now = now.assignment.domain ? &now : NULL };
+        jd_encode(f_memory, &d, &JW(&text), NULL);
+        buf_addc(&text, '\n');
+        if (text.failed || left.failed)
+                return err_set(e, ERR_INVALID, 0, "the memory is too large");
+        return file_replace_volatile(path, text.p, text.n, 0600, e);
+}
 
 /* Ignores text that is not a number. */
 static size_t parse_epochs(const char *text, struct arena *a, int64_t **ret) {

@@ -210,7 +210,7 @@ static int node_daemon_begin(struct node_daemon *r, struct err *e) {
                         &r->serving, e) < 0)
                 return -1;
         log_info("running IMEX for a domain", kv_str("domain", now->domain), kv_int("index", now->index),
-                 kv_int("epoch", now->epoch), kv_int("port", now->port));
+                 kv_int("epoch", now->epoch), kv_int("port", now->imex.port));
         loop_timer_start(&r->settled, SETTLED_MS);
         return 0;
 }

@@ -200,8 +200,8 @@ static int start_runner(struct serving *s, struct err *e) {
 
         o.dir = s->dir;
         o.identity = s->identity;
-        o.max_nodes = (unsigned)s->assignment.slots;
-        o.config.server_port = (unsigned)s->assignment.port;
+        o.max_nodes = (unsigned)s->assignment.imex.slots;
+        o.config.domain = s->assignment.imex;
         o.changed = on_report;
         o.stopped = on_stopped;
         o.output = serving_on_output;
@@ -233,11 +233,11 @@ int serving_new(uv_loop_t *loop, const struct serving_options *o, struct serving
         s->loop = loop;
         s->assignment = *o->assignment;
         s->assignment.domain = s->domain = xstrdup(o->assignment->domain);
-        s->assignment.infix = s->infix = xstrdup(str_or(o->assignment->infix, ""));
+        s->assignment.imex.infix = s->infix = xstrdup(str_or(o->assignment->imex.infix, ""));
         s->dir = file_join(o->dir, s->domain);
         s->identity = xasprintf("boot=%s claim=%s domain=%s fabric=%s epoch=%lld ip=%s max=%lld", o->boot_id,
                                 o->claim_uid, s->domain, o->fabric, (long long)s->assignment.epoch,
-                                o->imex.own_ip, (long long)s->assignment.slots);
+                                o->imex.own_ip, (long long)s->assignment.imex.slots);
         s->file = (struct state_file){ .dir = s->dir, .changed = on_state_error, .u = s, .lock = -1 };
         snprintf(s->file.state.boot_id, sizeof s->file.state.boot_id, "%s", o->boot_id);
         snprintf(s->file.state.claim_uid, sizeof s->file.state.claim_uid, "%s", o->claim_uid);

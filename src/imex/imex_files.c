@@ -63,7 +63,7 @@ void imex_config_render(const struct imex_config *c, struct buf *out) {
                 const char *key = defaults[i].key, *value = jd_pair_get(s->pairs, s->n_pairs, key);
 
                 if (streq(key, "SERVER_PORT"))
-                        buf_addf(out, "SERVER_PORT=%u\n", c->server_port);
+                        buf_addf(out, "SERVER_PORT=%lld\n", (long long)c->domain.port);
                 else if (streq(key, "IMEX_NODE_CONFIG_FILE"))
                         buf_addf(out, "IMEX_NODE_CONFIG_FILE=%s\n", c->nodes_file);
                 else if (streq(key, "IMEX_CMD_BIND_INTERFACE_IP"))

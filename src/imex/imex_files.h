@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "imex/imex_domain.h"
 #include "imex/imex_settings.h"
 
 /* Another node of the domain, as nvidia-imex knows it. The code that runs IMEX knows indices and addresses,
@@ -37,7 +38,7 @@ enum { IMEX_SERVER_PORT = 50000 };
 /* The values of imexd.cfg that are not constant. */
 struct imex_config {
         const char *cmd_bind_ip, *nodes_file;
-        unsigned server_port;
+        struct imex_domain domain;
         const struct imex_settings *settings; /* the settings of the operator; NULL: none */
 };
 

@@ -543,7 +543,7 @@ static void take_options(struct imex_runner *a, const struct imex_runner_options
         a->nodes_path = file_join(o->dir, "nodes.cfg");
         a->o.config.cmd_bind_ip = o->own_ip;
         a->o.config.nodes_file = a->nodes_path;
-        a->o.config.server_port = o->config.server_port ?: IMEX_SERVER_PORT;
+        a->o.config.domain.port = o->config.domain.port ?: IMEX_SERVER_PORT;
         a->argv[0] = o->imex_path;
         a->argv[1] = "-c";
         a->argv[2] = a->config_path;

@@ -51,7 +51,7 @@ struct imex_runner_options {    /* the strings are borrowed until imex_runner_fr
         const char *identity; /* members.json is loaded only if it has this identity: see imex_members.h */
         unsigned max_nodes;
         /* The content of imexd.cfg, borrowed like the strings. The runner sets cmd_bind_ip and nodes_file.
-         * server_port must be the same in the whole domain; 0: 50000. */
+         * domain.port must be the same in the whole domain; 0: 50000. */
         struct imex_config config;
 
         /* The oom_score_adj of nvidia-imex, by which the kernel chooses the process to kill when memory is

@@ -14,12 +14,14 @@ const char *domain_status_name(enum domain_status s) {
         return domain_statuses[s];
 }
 
-static const struct jd_field f_node[] = { JD_STR(struct domain_node, "name", node, .required = true),
-                                          JD_STR(struct domain_node, "ipAddress", ip),
-                                          JD_STR(struct domain_node, "cliqueID", clique_id),
-                                          JD_STR(struct domain_node, "status", status),
-                                          JD_INT(struct domain_node, "index", index),
-                                          JD_END };
+const struct jd_field cd_node_fields[] = {
+        JD_STR(struct domain_node, "name", node, .required = true),
+        JD_STR(struct domain_node, "ipAddress", ip, .omit_empty = true),
+        JD_STR(struct domain_node, "cliqueID", clique_id, .omit_empty = true),
+        JD_STR(struct domain_node, "status", status),
+        JD_INT(struct domain_node, "index", index),
+        JD_END,
+};
 /* The time of a condition follows from its status, so it needs no comparison. */
 const struct jd_field cd_condition_fields[] = {
         JD_STR(struct cd_condition, "type", type, .required = true),
@@ -46,7 +48,7 @@ const struct jd_field compute_domain_fields[] = {
         JD_INT(struct compute_domain, "spec>numNodes", num_nodes),
         JD_OPTOBJ(struct compute_domain, "spec>channel", channel, struct cd_channel, f_channel),
         JD_STR(struct compute_domain, "status>status", status),
-        JD_LIST(struct compute_domain, "status>nodes", nodes, struct domain_node, f_node),
+        JD_LIST(struct compute_domain, "status>nodes", nodes, struct domain_node, cd_node_fields),
         JD_LIST(struct compute_domain, "status>conditions", conditions, struct cd_condition,
                 cd_condition_fields),
         JD_INT(struct compute_domain, "status>nodesReady", nodes_ready),

@@ -38,7 +38,7 @@ struct compute_domain {
         size_t n_conditions;
         int64_t nodes_ready, nodes_wanted, cliques;
 };
-extern const struct jd_field compute_domain_fields[];
+extern const struct jd_field compute_domain_fields[], cd_node_fields[];
 
 /* Returns whether this finalizer belongs to another controller. The garbage collector's finalizers "orphan"
  * and "foregroundDeletion" do not count: they only choose how an object is deleted (k8s.io/apimachinery,

@@ -13,7 +13,7 @@ static const struct jd_field f_owner[] = { JD_STR(struct fabric_owner, "kind", k
                                            JD_STR(struct fabric_owner, "name", name),
                                            JD_STR(struct fabric_owner, "uid", uid, .required = true),
                                            JD_END };
-static const struct jd_field f_channel[] = {
+const struct jd_field fabric_channel_fields[] = {
         JD_INT(struct fabric_channel, "id", id, .required = true),
         JD_OBJ(struct fabric_channel, "owner", owner, f_owner, .required = true),
         JD_TIME(struct fabric_channel, "releasing", releasing),
@@ -23,10 +23,10 @@ static const struct jd_field f_assignment[] = {
         JD_STR(struct fabric_assignment, "node", node, .required = true),
         JD_INT(struct fabric_assignment, "index", index, .required = true),
         JD_INT(struct fabric_assignment, "epoch", epoch),
-        JD_STR(struct fabric_assignment, "state", state),
-        JD_STR(struct fabric_assignment, "claimUID", claim),
-        JD_STR(struct fabric_assignment, "bootID", boot_id),
-        JD_STR(struct fabric_assignment, "ip", ip),
+        JD_STR(struct fabric_assignment, "state", state, .omit_empty = true),
+        JD_STR(struct fabric_assignment, "claimUID", claim, .omit_empty = true),
+        JD_STR(struct fabric_assignment, "bootID", boot_id, .omit_empty = true),
+        JD_STR(struct fabric_assignment, "ip", ip, .omit_empty = true),
         JD_END,
 };
 const struct jd_field fabric_removal_fields[] = {
@@ -34,23 +34,21 @@ const struct jd_field fabric_removal_fields[] = {
         JD_STR(struct fabric_removal, "podUID", pod_uid, .required = true),
         JD_END,
 };
-static const struct jd_field f_domain[] = {
+const struct jd_field fabric_domain_fields[] = {
         JD_OBJ(struct fabric_domain, "owner", owner, f_owner, .required = true),
-        JD_STR(struct fabric_domain, "infix", infix),
-        JD_INT(struct fabric_domain, "slots", slots),
-        JD_INT(struct fabric_domain, "port", port),
+        JD_INLINE(struct fabric_domain, imex, imex_domain_fields),
         JD_LIST(struct fabric_domain, "assignments", assignments, struct fabric_assignment, f_assignment),
-        JD_STR(struct fabric_domain, "freed", freed),
+        JD_STR(struct fabric_domain, "freed", freed, .omit_empty = true),
         JD_END,
 };
 /* The time of a condition follows from its status, so it needs no comparison. */
-static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type, .required = true),
-                                               JD_STR(struct condition, "status", status),
-                                               JD_STR(struct condition, "reason", reason),
-                                               JD_STR(struct condition, "message", message),
-                                               JD_TIME(struct condition, "lastTransitionTime", since,
-                                                       .not_compared = true),
-                                               JD_END };
+const struct jd_field fabric_condition_fields[] = { JD_STR(struct condition, "type", type, .required = true),
+                                                    JD_STR(struct condition, "status", status),
+                                                    JD_STR(struct condition, "reason", reason),
+                                                    JD_STR(struct condition, "message", message),
+                                                    JD_TIME(struct condition, "lastTransitionTime", since,
+                                                            .not_compared = true),
+                                                    JD_END };
 /* not_compared: metadata, and the members that rules/assignment decides. It reports their changes itself. */
 const struct jd_field compute_domain_fabric_fields[] = {
         JD_OBJ(struct compute_domain_fabric, "metadata", o.meta, kube_f_meta, .not_compared = true),
@@ -65,13 +63,15 @@ const struct jd_field compute_domain_fabric_fields[] = {
         JD_STR(struct compute_domain_fabric, "imexVersion", imex_version),
         JD_INT(struct compute_domain_fabric, "next", next),
         JD_INT(struct compute_domain_fabric, "epoch", epoch, .not_compared = true),
-        JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition, f_condition),
-        JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, f_domain,
+        JD_LIST(struct compute_domain_fabric, "conditions", conditions, struct condition,
+                fabric_condition_fields),
+        JD_LIST(struct compute_domain_fabric, "domains", domains, struct fabric_domain, fabric_domain_fields,
                 .not_compared = true),
         JD_INT(struct compute_domain_fabric, "recount", recount, .not_compared = true),
         JD_LIST(struct compute_domain_fabric, "removals", removals, struct fabric_removal,
                 fabric_removal_fields, .not_compared = true),
-        JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel, f_channel),
+        JD_LIST(struct compute_domain_fabric, "channels", channels, struct fabric_channel,
+                fabric_channel_fields),
         JD_END,
 };
 

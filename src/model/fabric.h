@@ -11,6 +11,7 @@
 #include "api/reasons.h"
 #include "api/states.h"
 #include "base/json.h"
+#include "imex/imex_domain.h"
 #include "kube/kube_object.h"
 
 /* Assigned channel IDs are below this limit, even if the NVIDIA driver has more channels, so that an object
@@ -31,6 +32,7 @@ struct fabric_channel {
         int64_t releasing; /* since when the owner no longer needs the channel, in seconds since 1970; 0: it
                               is in use */
 };
+extern const struct jd_field fabric_channel_fields[];
 
 /* An assignment of a node in an IMEX domain of the partition. */
 struct fabric_assignment {
@@ -51,13 +53,13 @@ bool fabric_is_ending(const struct fabric_assignment *a);
 
 struct fabric_domain {
         struct fabric_owner owner;
-        const char *infix; /* part of the names that its daemons use for each other */
-        int64_t slots, port;
+        struct imex_domain imex;
         struct fabric_assignment *assignments;
         size_t n_assignments;
         const char *freed; /* the indices that were used before, comma-separated; the index that has been free
                               the longest is first */
 };
+extern const struct jd_field fabric_domain_fields[];
 
 /* A mark: the controller is about to delete this daemon, and gives it no assignment any more. */
 struct fabric_removal {
@@ -95,7 +97,7 @@ struct compute_domain_fabric {
         struct fabric_channel *channels;
         size_t n_channels;
 };
-extern const struct jd_field compute_domain_fabric_fields[];
+extern const struct jd_field compute_domain_fabric_fields[], fabric_condition_fields[];
 
 /* Computes the UID of a partition's standing domain, which all ComputeDomains of the partition use. Other
  * IMEX domains have the UID of their ComputeDomain instead. The UID is derived from the clique ID and not

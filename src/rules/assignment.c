@@ -189,7 +189,7 @@ struct work {
         const struct fabric_domain *old;        /* NULL: the IMEX domain is new */
         const struct assignment_domain *domain; /* NULL: nothing is known of its owner */
         const char *uid;
-        int64_t slots;
+        struct imex_domain imex; /* its settings */
         struct entry *entries;
         size_t n;
 };
@@ -234,7 +234,7 @@ static enum fabric_state assignment_state_of(const struct work *w, const struct 
 }
 
 static bool has_room(const struct work *w, int64_t index) {
-        return index >= 0 && index < w->slots;
+        return index >= 0 && index < w->imex.slots;
 }
 
 /* The node runs a later epoch in the same IMEX domain, so this epoch has ended. */
@@ -355,7 +355,7 @@ static const char *assignment_assign(struct work *w) {
                                                       .index = w->old->assignments[i].index };
         for (size_t i = 0; i < n_coming; i++)
                 members[n_members++] = coming[i]->name;
-        struct rules_indices_input in = { held, n_held, before, n_before, members, n_members, w->slots };
+        struct rules_indices_input in = { held, n_held, before, n_before, members, n_members, w->imex.slots };
         rules_indices(&in, w->arena, indices, &freed, &n_freed);
         for (size_t i = 0; i < n_kept && may_assign; i++) {
                 struct entry *e = &w->entries[i];
@@ -389,13 +389,13 @@ static void write_entries(const struct work *w, struct fabric_domain *ret) {
 
 /* An IMEX domain that the object does not list. Its infix and port depend on its UID only: no report can
  * influence them for other nodes. */
-static struct fabric_domain new_domain(const struct work *w) {
+static struct imex_domain new_settings(const struct work *w) {
+        struct imex_domain imex = w->domain ? w->domain->imex : (struct imex_domain){ .slots = w->in->slots };
         char *infix = arena_alloc(w->arena, IMEX_INFIX_SIZE);
         imex_infix(w->uid, infix);
-        return (struct fabric_domain){ .owner = { .kind = "ComputeDomain", .uid = w->uid },
-                                       .infix = infix,
-                                       .slots = w->slots,
-                                       .port = assignment_port(infix) };
+        imex.infix = infix;
+        imex.port = assignment_port(infix);
+        return imex;
 }
 
 /* False: the IMEX domain is removed from the object. */
@@ -403,13 +403,15 @@ static bool make_domain(struct work *w, struct fabric_domain *ret) {
         const struct assignment_input *in = w->in;
         size_t n_old = w->old ? w->old->n_assignments : 0;
         w->entries = arena_alloc(w->arena, (in->n_nodes + n_old + 1) * sizeof *w->entries);
-        w->slots = w->old ? w->old->slots : in->slots;
+        w->imex = w->old ? w->old->imex : new_settings(w);
         for (size_t i = 0; i < n_old; i++)
                 assignment_keep(w, &w->old->assignments[i]);
         for (size_t i = 0; i < in->n_nodes; i++)
                 adopt(w, &in->nodes[i]);
         resolve_conflicts(w);
-        *ret = w->old ? *w->old : new_domain(w);
+        *ret = w->old ? *w->old
+                      : (struct fabric_domain){ .owner = { .kind = "ComputeDomain", .uid = w->uid } };
+        ret->imex = w->imex;
         if (w->domain)
                 ret->owner = w->domain->owner;
         ret->freed = assignment_assign(w);
@@ -606,7 +608,7 @@ static void find_full(const struct assignment_input *in, struct arena *a, struct
                 const struct assignment_domain *known = find_domain(in, d->owner.uid);
                 if (!known || !known->is_standing)
                         continue;
-                r->slots = d->slots;
+                r->slots = d->imex.slots;
                 for (size_t j = 0; j < in->n_nodes; j++)
                         if (streq(in->nodes[j].wanted, d->owner.uid) &&
                             can_take(in, &in->nodes[j], d->owner.uid) &&
@@ -615,38 +617,12 @@ static void find_full(const struct assignment_input *in, struct arena *a, struct
         }
 }
 
-/* In the object, an absent text means the same as an empty one. */
-static bool same_text(const char *a, const char *b) {
-        return streq(str_or(a, ""), str_or(b, ""));
-}
-
-static bool same_assignment(const struct fabric_assignment *a, const struct fabric_assignment *b) {
-        return streq(a->node, b->node) && a->index == b->index && a->epoch == b->epoch &&
-               same_text(a->state, b->state) && same_text(a->claim, b->claim) &&
-               same_text(a->boot_id, b->boot_id) && same_text(a->ip, b->ip);
-}
-
-static bool same_domain(const struct fabric_domain *a, const struct fabric_domain *b) {
-        if (!streq(a->owner.uid, b->owner.uid) || a->n_assignments != b->n_assignments ||
-            !same_text(a->freed, b->freed))
-                return false;
-        for (size_t i = 0; i < a->n_assignments; i++)
-                if (!same_assignment(&a->assignments[i], &b->assignments[i]))
-                        return false;
-        return true;
-}
-
 static bool is_changed(const struct assignment_input *in, const struct assignment *r) {
-        if (r->n_domains != in->n_old || r->epoch != in->epoch || r->recount != in->recount ||
-            r->n_removals != in->n_removals)
-                return true;
-        for (size_t i = 0; i < r->n_domains; i++)
-                if (!same_domain(&r->domains[i], &in->old[i]))
-                        return true;
-        for (size_t i = 0; i < r->n_removals; i++)
-                if (!jd_equal(fabric_removal_fields, &r->removals[i], &in->removals[i]))
-                        return true;
-        return false;
+        return r->epoch != in->epoch || r->recount != in->recount ||
+               !jd_equal_list(fabric_domain_fields, r->domains, r->n_domains, in->old, in->n_old,
+                              sizeof *in->old) ||
+               !jd_equal_list(fabric_removal_fields, r->removals, r->n_removals, in->removals, in->n_removals,
+                              sizeof *in->removals);
 }
 
 void assignment_make(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
@@ -683,9 +659,9 @@ static const char *assignment_check_domain(const struct assignment_input *in, co
         const char *uid = d->owner.uid;
         for (size_t i = 0; i < d->n_assignments; i++) {
                 const struct fabric_assignment *x = &d->assignments[i];
-                if (!fabric_is_leaving(x) && (x->index < 0 || x->index >= d->slots))
+                if (!fabric_is_leaving(x) && (x->index < 0 || x->index >= d->imex.slots))
                         return arena_printf(a, "index %lld of %s is not below the %lld slots of domain %s",
-                                            (long long)x->index, x->node, (long long)d->slots, uid);
+                                            (long long)x->index, x->node, (long long)d->imex.slots, uid);
                 for (size_t j = 0; j < i; j++) {
                         const struct fabric_assignment *y = &d->assignments[j];
                         bool both = !fabric_is_leaving(x) && !fabric_is_leaving(y);

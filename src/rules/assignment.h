@@ -81,6 +81,7 @@ struct assignment_node {
 /* The owner of an IMEX domain: a ComputeDomain, or the partition for the standing domain. */
 struct assignment_domain {
         struct fabric_owner owner;
+        struct imex_domain imex; /* its settings when it is new, without infix and port */
         bool is_standing;
         bool gone;   /* the API server confirms that the owner does not exist */
         bool idle;   /* no node has been assigned to it for ASSIGNMENT_IDLE_S */
@@ -127,7 +128,7 @@ struct assignment_input {
         size_t n_nodes;
         const struct assignment_domain *domains; /* without duplicates */
         size_t n_domains;
-        int64_t slots;             /* slots of a new IMEX domain */
+        int64_t slots;             /* slots of a new IMEX domain that is not in `domains` */
         bool fresh_pod_per_domain; /* a daemon that has served an IMEX domain, or may have done so, gets no
                                       assignment in another one */
 };

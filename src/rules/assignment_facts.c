@@ -324,7 +324,7 @@ static void assignment_facts_add_domain(struct work *w, const char *uid, const s
         for (size_t i = 0; i < w->n_domains; i++)
                 if (streq(w->domains[i].owner.uid, uid))
                         return;
-        *d = (struct assignment_domain){ .owner = { .kind = CD_KIND, .uid = uid } };
+        *d = (struct assignment_domain){ .owner = { .kind = CD_KIND, .uid = uid }, .imex.slots = s->slots };
         if (streq(uid, w->standing_uid) || (old && fabric_domain_is_standing(old))) {
                 d->owner = (struct fabric_owner){ .kind = CD_FABRIC_KIND, .name = s->clique, .uid = uid };
                 d->is_standing = true;

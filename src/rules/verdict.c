@@ -223,7 +223,6 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
         }
 }
 
-/* In the object, an absent address or clique ID means the same as an empty one. */
 static bool same_nodes(const struct compute_domain *cd, const struct listed *l, const struct verdict *v) {
         if (!v->has_nodes)
                 return true;
@@ -231,9 +230,7 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
                 return false;
         for (size_t i = 0, at = 0; i < v->n_nodes; i++) {
                 const struct domain_node *now = &v->nodes[i], *was = next_node_at(l, now->node, &at);
-                if (!was || !streq(str_or(was->ip, ""), now->ip) ||
-                    !streq(str_or(was->clique_id, ""), now->clique_id) || !streq(was->status, now->status) ||
-                    was->index != now->index)
+                if (!was || !jd_equal(cd_node_fields, was, now))
                         return false;
         }
         return true;

@@ -60,9 +60,9 @@ static void fill_domain(const struct object *o, unsigned d, const struct row *ro
         int64_t freed[NODES];
         ret->owner = (struct fabric_owner){ "ComputeDomain", "ns", "cd", uid_of(UID_DOMAIN, 0, d + 1) };
         imex_infix(ret->owner.uid, infix);
-        ret->infix = infix;
-        ret->slots = row->nodes;
-        ret->port = assignment_port(infix);
+        ret->imex.infix = infix;
+        ret->imex.slots = row->nodes;
+        ret->imex.port = assignment_port(infix);
         for (unsigned i = 0; i < o->n_freed[d]; i++)
                 freed[i] = o->freed[d][i];
         ret->freed = rules_freed_render(freed, o->n_freed[d], a);

@@ -153,11 +153,11 @@ static void fill_now(const struct memory *m, const struct row *row, char infix[s
                 return;
         imex_infix(uid_of(UID_DOMAIN, 0, m->domain), infix);
         *ret = (struct decision_assignment){ .domain = uid_of(UID_DOMAIN, 0, m->domain),
-                                             .infix = infix,
+                                             .imex.infix = infix,
                                              .index = m->index,
                                              .epoch = m->epoch,
-                                             .port = assignment_port(infix),
-                                             .slots = row->nodes };
+                                             .imex.port = assignment_port(infix),
+                                             .imex.slots = row->nodes };
 }
 
 static void read_memory(const struct decision_memory *m, struct memory *ret) {

@@ -322,8 +322,8 @@ static bool control(void) {
                         list[i].report = n->report;
         }
         for (int d = 0; d < DOMAINS; d++)
-                domains[d] =
-                        (struct assignment_domain){ .owner = { .kind = "ComputeDomain", .uid = uids[d] } };
+                domains[d] = (struct assignment_domain){ .owner = { .kind = "ComputeDomain", .uid = uids[d] },
+                                                         .imex.slots = NODES };
         const struct assignment_input in = { .old = f->domains,
                                              .n_old = f->n_domains,
                                              .epoch = f->epoch,

@@ -38,15 +38,15 @@ static int setup(void **state) {
         w->a = arena_new(4096);
         w->in_a[0] = assignment("n0", 2, 5);
         w->domains[0] = (struct fabric_domain){ .owner.uid = UID_A,
-                                                .infix = "aa",
-                                                .slots = 4,
-                                                .port = 28001,
+                                                .imex.infix = "aa",
+                                                .imex.slots = 4,
+                                                .imex.port = 28001,
                                                 .assignments = w->in_a,
                                                 .n_assignments = 1 };
         w->domains[1] = (struct fabric_domain){ .owner.uid = UID_B,
-                                                .infix = "bb",
-                                                .slots = 4,
-                                                .port = 28002,
+                                                .imex.infix = "bb",
+                                                .imex.slots = 4,
+                                                .imex.port = 28002,
                                                 .assignments = w->in_b,
                                                 .n_assignments = 0 };
         w->fabric = (struct compute_domain_fabric){ .o.meta.uid = "object",
@@ -91,7 +91,7 @@ static void proceed(struct world *w, enum decision_imex imex) {
 /* The daemon runs IMEX in domain "a", READY, with a claim. */
 static void serve(struct world *w) {
         w->memory = (struct decision_memory){
-                .now = { UID_A, "aa", 2, 5, 28001, 4 }, .ready = true, .closed = 5, .seen = 5
+                .now = { UID_A, 2, 5, { "aa", 4, 28001 } }, .ready = true, .closed = 5, .seen = 5
         };
         w->in.imex = DECISION_IMEX_READY;
         w->in.use = IMEX_USE_PREPARED;
@@ -114,7 +114,7 @@ static void a_daemon_accepts_the_assignment_with_its_claim_and_boot(void **state
         assert_string_equal(w->d.assignment.domain, UID_A);
         assert_int_equal(w->d.assignment.index, 2);
         assert_int_equal(w->d.assignment.epoch, 5);
-        assert_int_equal(w->d.assignment.port, 28001);
+        assert_int_equal(w->d.assignment.imex.port, 28001);
         assert_int_equal(w->d.memory.closed, 5);
         assert_int_equal(w->d.memory.seen, 9);
         assert_int_equal(w->d.memory.n_left, 0);
@@ -266,15 +266,15 @@ static void an_impossible_assignment_is_not_taken(void **state) {
                 if (i == 2)
                         w->domains[0].owner.uid = "../x";
                 if (i == 3)
-                        w->domains[0].infix = "a/b";
+                        w->domains[0].imex.infix = "a/b";
                 if (i == 4)
-                        w->domains[0].port = 0;
+                        w->domains[0].imex.port = 0;
                 if (i == 5)
-                        w->domains[0].port = 65536;
+                        w->domains[0].imex.port = 65536;
                 if (i == 6)
-                        w->domains[0].slots = 0;
+                        w->domains[0].imex.slots = 0;
                 if (i == 7)
-                        w->domains[0].slots = FABRIC_SLOTS_MAX + 1;
+                        w->domains[0].imex.slots = FABRIC_SLOTS_MAX + 1;
                 if (decide(w) != DECISION_STAY)
                         fail_msg("case %d", i);
                 assert_non_null(strstr(w->d.why, "invalid"));
@@ -402,7 +402,7 @@ static void set_reason(struct world *w, size_t i) {
         w->in.moved = false;
         w->in_a[0] = assignment("n0", 2, 5);
         w->domains[0].n_assignments = 1;
-        w->domains[0].infix = "aa";
+        w->domains[0].imex.infix = "aa";
         if (i == 0)
                 w->in.fabric = NULL;
         if (i == 1)
@@ -416,7 +416,7 @@ static void set_reason(struct world *w, size_t i) {
         if (i == 5)
                 w->in_a[0].index = 3;
         if (i == 6)
-                w->domains[0].infix = "zz";
+                w->domains[0].imex.infix = "zz";
         if (i == 7)
                 w->in_a[0].epoch = 7;
         if (i == 8)

@@ -33,7 +33,7 @@ static int teardown(void **state) {
 
 static void save(void) {
         const int64_t left[] = { 3, 5 };
-        const struct memory m = { .decision = { .now = { DOMAIN, "aa", 2, 7, 28001, 18 },
+        const struct memory m = { .decision = { .now = { DOMAIN, 2, 7, { "aa", 18, 28001 } },
                                                 .ready = true,
                                                 .closed = 8,
                                                 .seen = 9,
@@ -50,6 +50,23 @@ static int load(const struct memory_identity *of, struct memory *ret, struct err
         return memory_load(dir, of, a, ret, e);
 }
 
+static void a_copy_of_the_memory_is_independent_of_its_source(void **state) {
+        struct arena *from = arena_new(256);
+        struct memory m = { .decision.now = { arena_strdup(from, DOMAIN),
+                                              2,
+                                              7,
+                                              { arena_strdup(from, "aa"), 18, 28001 } } },
+                      copy;
+
+        memory_copy(&m, a, &copy);
+        assert_ptr_not_equal(copy.decision.now.domain, m.decision.now.domain);
+        assert_ptr_not_equal(copy.decision.now.imex.infix, m.decision.now.imex.infix);
+        arena_free(from);
+        assert_string_equal(copy.decision.now.domain, DOMAIN);
+        assert_string_equal(copy.decision.now.imex.infix, "aa");
+        assert_int_equal(copy.decision.now.imex.slots, 18);
+}
+
 static void saved_memory_is_loaded(void **state) {
         struct memory m;
         struct err e;
@@ -57,11 +74,11 @@ static void saved_memory_is_loaded(void **state) {
         save();
         assert_int_equal(load(&own, &m, &e), 0);
         assert_string_equal(m.decision.now.domain, DOMAIN);
-        assert_string_equal(m.decision.now.infix, "aa");
+        assert_string_equal(m.decision.now.imex.infix, "aa");
         assert_int_equal(m.decision.now.index, 2);
         assert_int_equal(m.decision.now.epoch, 7);
-        assert_int_equal(m.decision.now.port, 28001);
-        assert_int_equal(m.decision.now.slots, 18);
+        assert_int_equal(m.decision.now.imex.port, 28001);
+        assert_int_equal(m.decision.now.imex.slots, 18);
         assert_true(m.decision.ready);
         assert_int_equal(m.decision.closed, 8);
         assert_int_equal(m.decision.seen, 9);
@@ -136,6 +153,7 @@ static void a_newly_seen_epoch_causes_no_write(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_copy_of_the_memory_is_independent_of_its_source),
                 cmocka_unit_test(saved_memory_is_loaded),
                 cmocka_unit_test(the_next_pod_inherits_the_assignment_only),
                 cmocka_unit_test(memory_of_another_boot_or_partition_does_not_count),

@@ -58,8 +58,9 @@ static void test_config(void **state) {
         };
         size_t n = 0;
 
-        imex_config_render(&(struct imex_config){ "10.1.0.5", "/imexd/nodes.cfg", IMEX_SERVER_PORT, NULL },
-                           &b);
+        imex_config_render(
+                &(struct imex_config){ "10.1.0.5", "/imexd/nodes.cfg", { .port = IMEX_SERVER_PORT }, NULL },
+                &b);
         for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
                 assert_non_null(strstr(buf_str(&b), lines[i]));
                 n += strlen(lines[i]);
@@ -71,10 +72,10 @@ static void test_settings_replace_defaults(void **state) {
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         _cleanup_(buf_done) struct buf plain = BUF_INIT(65536), b = BUF_INIT(65536);
         struct imex_settings settings;
-        const struct imex_config c = { "10.1.0.5", "/nodes", 28000, &settings };
+        const struct imex_config c = { "10.1.0.5", "/nodes", { .port = 28000 }, &settings };
         struct err e;
 
-        imex_config_render(&(struct imex_config){ "10.1.0.5", "/nodes", 28000, NULL }, &plain);
+        imex_config_render(&(struct imex_config){ "10.1.0.5", "/nodes", { .port = 28000 }, NULL }, &plain);
         assert_int_equal(imex_settings_parse("", a, &settings, &e), 0);
         imex_config_render(&c, &b);
         assert_string_equal(buf_str(&b), buf_str(&plain));

@@ -523,9 +523,9 @@ static void a_fabric_object_is_decoded_as_it_was_rendered(void **state) {
         };
         struct fabric_removal removal = { "node-2", "pod" };
         struct fabric_domain domain = { .owner = channels[0].owner,
-                                        .infix = "0123456789",
-                                        .slots = 18,
-                                        .port = 28001,
+                                        .imex.infix = "0123456789",
+                                        .imex.slots = 18,
+                                        .imex.port = 28001,
                                         .assignments = assignments,
                                         .n_assignments = 3,
                                         .freed = "3,0" };

@@ -231,6 +231,7 @@ static void decide(struct history *h) {
                 observe(h, i, &nodes[i]);
         for (int i = 0; i < DOMAINS; i++)
                 domains[i] = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uids[i], uids[i] },
+                                                         .imex.slots = SLOTS,
                                                          .idle = chance(20) };
         const struct assignment_input in = { .old = o->domains,
                                              .n_old = o->n_domains,

@@ -70,7 +70,8 @@ static struct assignment_node *add_node(struct world *w, const char *name) {
 
 static struct assignment_domain *add_domain(struct world *w, const char *uid) {
         struct assignment_domain *d = &w->domains[w->in.n_domains++];
-        *d = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uid, uid } };
+        *d = (struct assignment_domain){ .owner = { "ComputeDomain", "ns", uid, uid },
+                                         .imex.slots = w->in.slots };
         return d;
 }
 

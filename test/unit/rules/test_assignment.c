@@ -658,9 +658,9 @@ static void the_fabric_object_has_room_after_many_domains(void **state) {
                 old[i] = (struct fabric_domain){
                         .owner = { "ComputeDomain", ns, name,
                                    arena_printf(w->a, "aaaaaaaa-0000-4000-8000-%012d", i) },
-                        .infix = "0123456789",
-                        .slots = SLOTS,
-                        .port = 28000
+                        .imex.infix = "0123456789",
+                        .imex.slots = SLOTS,
+                        .imex.port = 28000
                 };
         }
         w->in.old = old;
@@ -702,8 +702,8 @@ static void the_check_finds_every_wrong_assignment(void **state) {
                                            { .node = "n1", .index = 1, .epoch = 12 } };
         struct fabric_assignment other[] = { { .node = "n0", .index = 0, .epoch = 13 } };
         struct fabric_domain d[] = {
-                { .owner.uid = "d", .slots = 2, .assignments = two, .n_assignments = 2 },
-                { .owner.uid = "e", .slots = 2, .assignments = other, .n_assignments = 1 }
+                { .owner.uid = "d", .imex.slots = 2, .assignments = two, .n_assignments = 2 },
+                { .owner.uid = "e", .imex.slots = 2, .assignments = other, .n_assignments = 1 }
         };
         struct assignment out = { .domains = d, .n_domains = 1 };
         add_node(w, "n0");

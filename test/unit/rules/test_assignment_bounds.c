@@ -8,9 +8,9 @@
 static void write_object(struct world *w, struct fabric_assignment *list, size_t n) {
         struct fabric_domain *d = arena_alloc(w->a, sizeof *d);
         *d = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "d", "d" },
-                                     .infix = "d",
-                                     .slots = SLOTS,
-                                     .port = assignment_port("d"),
+                                     .imex.infix = "d",
+                                     .imex.slots = SLOTS,
+                                     .imex.port = assignment_port("d"),
                                      .assignments = list,
                                      .n_assignments = n };
         w->in.old = d;
@@ -246,7 +246,7 @@ static void a_running_assignment_of_an_unknown_domain_is_entered(void **state) {
         step(w);
         assert_int_equal(of(w, "unknown", "n0")->index, 4);
         assert_string_equal(w->out.domains[0].owner.kind, "ComputeDomain");
-        assert_int_equal(w->out.domains[0].slots, SLOTS);
+        assert_int_equal(w->out.domains[0].imex.slots, SLOTS);
 }
 
 /* Independently of what its nodes run or report. */
@@ -266,8 +266,8 @@ static void the_names_and_the_port_of_a_new_domain_follow_from_its_uid(void **st
                 step(w);
                 assert_int_equal(w->out.n_domains, 1);
                 imex_infix("d", infix);
-                assert_string_equal(w->out.domains[0].infix, infix);
-                assert_int_equal(w->out.domains[0].port, assignment_port(infix));
+                assert_string_equal(w->out.domains[0].imex.infix, infix);
+                assert_int_equal(w->out.domains[0].imex.port, assignment_port(infix));
                 world_free(w);
         }
         (void)state;
@@ -277,9 +277,8 @@ static void the_names_and_the_port_of_a_new_domain_follow_from_its_uid(void **st
 static void a_domain_that_is_listed_without_an_infix_gets_none(void **state) {
         struct world *w = *state;
         struct fabric_assignment x = listed("n0", 1, 15, NULL);
-        struct fabric_domain d = {
-                .owner = { "ComputeDomain", "ns", "d", "d" }, .infix = "", .slots = SLOTS, .port = 28001
-        };
+        struct fabric_domain d = { .owner = { "ComputeDomain", "ns", "d", "d" },
+                                   .imex = { "", SLOTS, 28001 } };
         d.assignments = &x;
         d.n_assignments = 1;
         add_node(w, "n0")->wanted = "d";
@@ -289,8 +288,8 @@ static void a_domain_that_is_listed_without_an_infix_gets_none(void **state) {
         w->in.old = &d;
         step(w);
         assert_non_null(of(w, "d", "n1"));
-        assert_string_equal(w->out.domains[0].infix, "");
-        assert_int_equal(w->out.domains[0].port, 28001);
+        assert_string_equal(w->out.domains[0].imex.infix, "");
+        assert_int_equal(w->out.domains[0].imex.port, 28001);
 }
 
 static void a_node_that_is_wanted_in_an_unknown_domain_gets_no_assignment(void **state) {
@@ -345,9 +344,9 @@ static void a_full_object_takes_only_running_domains(void **state) {
         for (int i = 0; i < ASSIGNMENT_DOMAINS_MAX; i++)
                 old[i] = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "x",
                                                             arena_printf(w->a, "x-%d", i) },
-                                                 .infix = "x",
-                                                 .slots = SLOTS,
-                                                 .port = 28000,
+                                                 .imex.infix = "x",
+                                                 .imex.slots = SLOTS,
+                                                 .imex.port = 28000,
                                                  .assignments = &x,
                                                  .n_assignments = 1 };
         w->in.old = old;
@@ -690,7 +689,7 @@ static void the_check_knows_the_assignments_of_the_old_object(void **state) {
         struct world *w = *state;
         struct fabric_assignment list[] = { listed("n0", 1, 15, NULL), listed("n1", 1, 16, "Leaving") };
         struct fabric_domain d = {
-                .owner.uid = "d", .slots = 2, .assignments = list, .n_assignments = ARRAY_LEN(list)
+                .owner.uid = "d", .imex.slots = 2, .assignments = list, .n_assignments = ARRAY_LEN(list)
         };
         struct fabric_assignment before[] = { list[0], list[1] };
         struct assignment out = { .domains = &d, .n_domains = 1 };

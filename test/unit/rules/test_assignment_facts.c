@@ -137,9 +137,9 @@ static int setup(void **state) {
                 .node = "n1", .index = 3, .epoch = 7, .claim = CLAIM, .boot_id = BOOT
         };
         w->domain = (struct fabric_domain){ .owner = { "ComputeDomain", "ns", "cd", DOMAIN },
-                                            .infix = "0123456789",
-                                            .slots = 18,
-                                            .port = 28001,
+                                            .imex.infix = "0123456789",
+                                            .imex.slots = 18,
+                                            .imex.port = 28001,
                                             .assignments = &w->assignment,
                                             .n_assignments = 1 };
         w->object = (struct compute_domain_fabric){ .o.meta = { .name = CLIQUE, .uid = OBJECT, .rv = "5" },
