@@ -210,6 +210,10 @@ bool pod_ended(const struct pod *p) {
         return phase_ended(p->phase);
 }
 
+bool pod_container_starts(const struct pod_container_why *why) {
+        return streq(why->reason, "ContainerCreating") || streq(why->reason, "PodInitializing");
+}
+
 const void *pod_trim(void *pod, struct arena *a) {
         struct pod *p = pod;
         p->n_conditions = keep_ready(p->conditions, p->n_conditions);

@@ -103,6 +103,9 @@ struct daemon_pod {
         const char *report; /* annotation IMEX_ANNOTATION_REPORT, NULL until its first report */
 };
 extern const struct jd_field daemon_pod_fields[];
+/* Returns the one of two Pods on a node that counts; NULL: both have ended. Prefers a Pod that has reported,
+ * then the newest. `a` and `b` may be NULL. */
+const struct daemon_pod *daemon_pod_choose(const struct daemon_pod *a, const struct daemon_pod *b);
 
 /* A Pod of the kubelet plugin. */
 struct plugin_pod {

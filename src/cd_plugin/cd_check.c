@@ -61,12 +61,12 @@ void cd_check_channels(struct check_list *l, struct str proc_devices, unsigned c
  * daemon; with imex.mode=hostManaged, it is READY */
 /* In the way of a daemon is only an nvidia-imex that answers, as for host_report. */
 void cd_check_host(struct check_list *l, const struct imex_mode *mode, const struct host_imex_status *s) {
-        bool gone = streq(s->word, IMEX_STATE_UNAVAILABLE) || (!*s->word && s->state == HOST_IMEX_UNKNOWN);
+        bool gone = s->imex == IMEX_STATE_UNAVAILABLE || (!s->imex && s->state == HOST_UNKNOWN);
 
         if (mode_runs_daemons(mode) && gone)
                 check_list_ok(l, "host-imex", "no nvidia-imex of the host is in the way of the daemon%s%s",
                               *s->reason ? ": " : "", s->reason);
-        else if (mode_runs_daemons(mode) && !*s->word)
+        else if (mode_runs_daemons(mode) && !s->imex)
                 check_list_skipped(l, "host-imex",
                                    "it is not known whether nvidia-imex runs on this host: %s", s->reason);
         else if (mode_runs_daemons(mode))
@@ -75,15 +75,15 @@ void cd_check_host(struct check_list *l, const struct imex_mode *mode, const str
                                    "imex.mode=hostManaged.",
                                    "nvidia-imex runs on this host (%s) and holds the driver's only IMEX "
                                    "session, so ComputeDomains cannot run theirs",
-                                   s->word);
-        else if (s->state == HOST_IMEX_UP)
+                                   imex_status_name(s->imex));
+        else if (s->state == HOST_UP)
                 check_list_ok(l, "host-imex", "the host's nvidia-imex is READY, and its domain is %s",
                               str_or(s->domain, "not known"));
         else
                 check_list_reason(l, "host-imex",
-                                  s->state == HOST_IMEX_DEGRADED ? REASON_HOST_IMEX_DEGRADED
-                                  : s->state == HOST_IMEX_DOWN   ? REASON_HOST_IMEX_DOWN
-                                                                 : REASON_HOST_IMEX_UNKNOWN,
+                                  s->state == HOST_DEGRADED ? REASON_HOST_IMEX_DEGRADED
+                                  : s->state == HOST_DOWN   ? REASON_HOST_IMEX_DOWN
+                                                            : REASON_HOST_IMEX_UNKNOWN,
                                   str_or(s->reason, "the host's nvidia-imex does not answer"));
 }
 
@@ -146,7 +146,7 @@ static void cd_check_on_host(void *u) {
         struct host_query *q = u;
         const struct host_imex_status *s = host_imex_get(q->host);
 
-        if (mode_runs_daemons(q->o->mode) || s->state != HOST_IMEX_UNKNOWN || *s->reason)
+        if (mode_runs_daemons(q->o->mode) || s->state != HOST_UNKNOWN || *s->reason)
                 uv_stop(&q->loop);
 }
 

@@ -43,41 +43,14 @@ static void members_allocations(void *u, const char *domain_uid, member_allocati
         allocations_of_domain(c->allocations, domain_uid, fn, v);
 }
 
-/* A report that cannot be decoded is ignored. */
-static bool members_read_report(const struct daemon_pod *p, struct arena *a, struct daemon_report *ret) {
-        struct err e;
-        return p->report && daemon_report_decode(str_from(p->report), a, ret, &e) == 0;
-}
-
-static void gather_daemon(const struct gathering *g, struct member_facts *x, struct arena *a) {
-        const struct daemon_pod *daemon = records_daemon(g->c, x->name);
-        struct daemon_report r;
-        if (!daemon) {
-                const char *label = x->node ? x->node->domain_uid : NULL;
-                x->occupied = label && !streq(label, g->uid);
-                return;
-        }
-        bool reads = members_read_report(daemon, a, &r), runs = reads && r.has_assignment;
-        x->pod = &daemon->pod;
-        x->joined = runs && x->assignment && streq(r.assignment.domain_uid, g->uid) &&
-                    r.assignment.epoch == x->assignment->epoch;
-        x->seen = reads && x->assignment && r.seen >= x->assignment->epoch;
-        x->other_boot = reads && x->node && *node_boot_id(x->node) && !streq(r.boot_id, node_boot_id(x->node))
-                                ? r.boot_id
-                                : NULL;
-        x->busy = runs && !streq(r.assignment.domain_uid, g->uid);
-}
-
-static void gather_member(const struct gathering *g, struct member_facts *x, struct arena *a) {
-        const struct controller *c = g->c;
-        x->node = records_node(c, x->name);
-        x->clique = records_node_clique(c, x->name);
-        gather_daemon(g, x, a);
-        if (!x->assignment) {
-                const struct compute_domain_fabric *f = records_fabric(c, x->clique);
-                const struct fabric_domain *d = f ? fabric_domain_of(f, g->uid) : NULL;
-                x->full = d && (int64_t)d->n_assignments >= d->imex.slots;
-        }
+/* The caches of the controller. The functions above do not change it. */
+static struct member_source members_source(const struct controller *c) {
+        union {
+                const struct controller *in;
+                void *out;
+        } u = { .in = c };
+        return (struct member_source){ members_node,    members_clique,      members_daemon, members_fabric,
+                                       members_fabrics, members_allocations, .u = u.out };
 }
 
 size_t members_of(const struct controller *c, const struct compute_domain *cd, struct arena *a,

@@ -79,7 +79,7 @@ static void gather_member(const struct gathering *g, struct member_facts *x) {
         if (!x->assignment) {
                 const struct compute_domain_fabric *f = g->s->fabric(g->s->u, x->clique);
                 const struct fabric_domain *d = f ? fabric_domain_of(f, g->uid) : NULL;
-                x->full = d && (int64_t)d->n_assignments >= d->slots;
+                x->full = d && (int64_t)d->n_assignments >= d->imex.slots;
         }
 }
 

@@ -26,7 +26,7 @@ static int end(void **state) {
         return 0;
 }
 
-static const struct imex_mode *mode(const char *imex_mode, const char *isolation) {
+static const struct imex_mode *mode(enum imex_status imex_mode, const char *isolation) {
         const struct imex_mode *m;
         struct err e;
         gates_init(&gates);
@@ -72,10 +72,10 @@ static void the_driver_needs_imex_channels(void **state) {
         expect("imex-channels", CHECK_PROBLEM, "nvidia-caps-imex-channels");
 }
 
-static void host(const struct imex_mode *m, enum host_imex_state state, const char *word,
+static void host(const struct imex_mode *m, enum host_state state, enum imex_status imex,
                  const char *reason) {
         struct host_imex_status s = { .state = state };
-        snprintf(s.word, sizeof s.word, "%s", word);
+        s.imex = imex;
         snprintf(s.reason, sizeof s.reason, "%s", reason);
         cd_check_host(&list, m, &s);
 }
@@ -83,26 +83,26 @@ static void host(const struct imex_mode *m, enum host_imex_state state, const ch
 static void imex_of_the_host_is_in_the_way_of_the_daemon(void **state) {
         const struct imex_mode *m = mode(NULL, NULL);
 
-        host(m, HOST_IMEX_UNKNOWN, "", "the host has no command socket");
+        host(m, HOST_UNKNOWN, IMEX_STATE_NONE, "the host has no command socket");
         expect("host-imex", CHECK_OK, "no command socket");
-        host(m, HOST_IMEX_DOWN, IMEX_STATE_UNAVAILABLE, "");
+        host(m, HOST_DOWN, IMEX_STATE_UNAVAILABLE, "");
         expect("host-imex", CHECK_OK, "in the way");
-        host(m, HOST_IMEX_UP, IMEX_STATE_READY, "");
+        host(m, HOST_UP, IMEX_STATE_READY, "");
         expect("host-imex", CHECK_PROBLEM, "(READY)");
-        host(m, HOST_IMEX_DOWN, "", "it did not answer");
+        host(m, HOST_DOWN, IMEX_STATE_NONE, "it did not answer");
         expect("host-imex", CHECK_SKIPPED, "it did not answer");
 }
 
 static void hosts_that_run_imex_must_be_ready(void **state) {
         const struct imex_mode *m = mode("hostManaged", NULL);
 
-        host(m, HOST_IMEX_UP, IMEX_STATE_READY, "");
+        host(m, HOST_UP, IMEX_STATE_READY, "");
         expect("host-imex", CHECK_OK, "READY");
-        host(m, HOST_IMEX_DEGRADED, IMEX_STATE_READY, "n2 is missing");
+        host(m, HOST_DEGRADED, IMEX_STATE_READY, "n2 is missing");
         expect("host-imex", CHECK_PROBLEM, "n2 is missing");
-        host(m, HOST_IMEX_DOWN, IMEX_STATE_UNAVAILABLE, "it is UNAVAILABLE");
+        host(m, HOST_DOWN, IMEX_STATE_UNAVAILABLE, "it is UNAVAILABLE");
         expect("host-imex", CHECK_PROBLEM, "UNAVAILABLE");
-        host(m, HOST_IMEX_UNKNOWN, "", "");
+        host(m, HOST_UNKNOWN, IMEX_STATE_NONE, "");
         expect("host-imex", CHECK_PROBLEM, "does not answer");
 }
 
