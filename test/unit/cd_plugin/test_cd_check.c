@@ -26,7 +26,7 @@ static int end(void **state) {
         return 0;
 }
 
-static const struct imex_mode *mode(enum imex_status imex_mode, const char *isolation) {
+static const struct imex_mode *mode(const char *imex_mode, const char *isolation) {
         const struct imex_mode *m;
         struct err e;
         gates_init(&gates);

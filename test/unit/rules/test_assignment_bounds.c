@@ -805,8 +805,10 @@ static void the_last_epoch_of_the_last_domain_is_not_given_again(void **state) {
         add_node(w, "n0");
         add_node(w, "n1");
         add_node(w, "n2");
-        struct fabric_domain d[] = { { .owner.uid = "d", .slots = 2, .assignments = &x, .n_assignments = 1 },
-                                     { .owner.uid = "e", .slots = 2, .assignments = y, .n_assignments = 2 } };
+        struct fabric_domain d[] = {
+                { .owner.uid = "d", .imex.slots = 2, .assignments = &x, .n_assignments = 1 },
+                { .owner.uid = "e", .imex.slots = 2, .assignments = y, .n_assignments = 2 }
+        };
         w->in.old = d;
         w->in.n_old = 2;
         w->in.epoch = 11;
@@ -835,9 +837,8 @@ static void a_sign_of_a_restore_on_the_last_node_starts_a_recount(void **state) 
 /* Nothing is left of the reservation in this write. */
 static void a_node_whose_reservation_yields_gets_another_index_at_once(void **state) {
         struct world *w = *state;
-        struct fabric_assignment list[] = {
-                listed("n1", 0, 15, NULL), { .node = "n0", .index = 0, .epoch = 14, .state = FABRIC_RESERVED }
-        };
+        struct fabric_assignment list[] = { listed("n1", 0, 15, NULL),
+                                            { .node = "n0", .index = 0, .epoch = 14, .state = "Reserved" } };
         add_node(w, "n0")->wanted = "d";
         add_node(w, "n1")->wanted = "d";
         add_domain(w, "d");
@@ -852,9 +853,9 @@ static void a_node_whose_reservation_yields_gets_another_index_at_once(void **st
 static void assignments_are_listed_by_index_and_name(void **state) {
         static const char *const wanted[] = { "n4", "n3", "n2", "n0", "n1" };
         struct world *w = *state;
-        struct fabric_assignment list[] = { listed("n1", 7, 15, FABRIC_LEAVING),
-                                            listed("n0", 7, 14, FABRIC_LEAVING), listed("n2", 6, 13, NULL),
-                                            listed("n3", 1, 12, NULL), listed("n4", 0, 11, NULL) };
+        struct fabric_assignment list[] = { listed("n1", 7, 15, "Leaving"), listed("n0", 7, 14, "Leaving"),
+                                            listed("n2", 6, 13, NULL), listed("n3", 1, 12, NULL),
+                                            listed("n4", 0, 11, NULL) };
         for (int i = 0; i < 5; i++) {
                 struct assignment_node *n = add_node(w, arena_printf(w->a, "n%d", i));
                 n->report.claim = "claim-n0";
@@ -931,7 +932,7 @@ static void no_list_is_read_beyond_its_end(void **state) {
         add_runner(w, "n0", 3, 15);
         add_node(w, "n1")->wanted = "d";
         add_domain(w, "d");
-        list[0] = listed("n1", 3, 12, FABRIC_LEAVING);
+        list[0] = listed("n1", 3, 12, "Leaving");
         write_object(w, list, 1);
         *old = *w->in.old;
         *domains = w->domains[0];
