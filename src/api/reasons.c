@@ -32,7 +32,7 @@ const char *const reason_fixer_names[REASON_FIXERS] = {
 #define REFUSAL(words, objects, under, meaning, remedy, fixer, anchor)                                       \
         { words, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, true, false },
 #define CAUSE(constant, name, meaning, remedy, fixer, anchor)                                                \
-        { name, POD, "kubectl compute-domains", meaning, remedy, REASON_FIX_##fixer, anchor, false, true },
+        { name, POD, "", meaning, remedy, REASON_FIX_##fixer, anchor, false, true },
 const struct reason reason_list[] = {
 #include "api/reasons.def"
 };

@@ -73,11 +73,20 @@ static enum err_kind kind_of_errno(int errnum) {
         return ERR_INTERNAL;
 }
 
+/* glibc returns the text, and other C libraries a number (strerror(3)). */
+static const char *errno_text(int errnum, char *text, size_t n) {
+#ifdef __GLIBC__
+        return strerror_r(errnum, text, n);
+#else
+        return strerror_r(errnum, text, n) == 0 ? text : "unknown error";
+#endif
+}
+
 int err_errno(struct err *e, int errnum, const char *fmt, ...) {
         char reason[128];
         va_list ap;
         va_start(ap, fmt);
-        format(e, strerror_r(errnum, reason, sizeof reason), fmt, ap);
+        format(e, errno_text(errnum, reason, sizeof reason), fmt, ap);
         va_end(ap);
         e->kind = kind_of_errno(errnum);
         e->code = errnum;

@@ -81,8 +81,9 @@ char *xasprintf(const char *fmt, ...) {
 }
 
 void wipe(char *secret) {
-        if (secret)
-                explicit_bzero(secret, strlen(secret));
+        /* explicit_bzero() does the same, but macOS lacks it. */
+        for (volatile char *p = secret; p && *p; p++)
+                *p = '\0';
         free(secret);
 }
 

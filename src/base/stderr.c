@@ -13,6 +13,10 @@
 
 enum { WIDE = 1 << 20 }; /* the limit for unprivileged programs: /proc/sys/fs/pipe-max-size */
 
+#ifndef MSG_NOSIGNAL /* macOS has it only in new releases */
+#define MSG_NOSIGNAL 0
+#endif
+
 /* A writable pipe accepts PIPE_BUF bytes without waiting (pipe(7)), and sockets are written with
  * MSG_DONTWAIT. O_NONBLOCK would change the open file, and so every program that shares it. Between poll and
  * write only a child of ours could fill the pipe. */

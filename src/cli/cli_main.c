@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +7,6 @@
 #include "cli/bundle.h"
 #include "cli/cluster.h"
 #include "cli/command.h"
-
-void command_flush(struct cli *c) {
-        const char *p = buf_str(&c->t.out);
-        for (size_t n = c->t.out.n; n;) {
-                ssize_t k = write(STDOUT_FILENO, p, n);
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k <= 0)
-                        break;
-                p += k;
-                n -= (size_t)k;
-        }
-        buf_clear(&c->t.out);
-}
 
 static int open_source(struct cli *c, const struct command *command, struct err *e) {
         if (options.from && command->no_bundle)

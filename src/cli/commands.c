@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/command_table.h"
@@ -25,4 +27,18 @@ int command_usage(const struct cli *c, const char *fmt, ...) {
         va_end(ap);
         fprintf(stderr, "kubectl compute-domains: %s\n", term_clean(c->a, buf_str(&b), c->t.ascii, false));
         return COMMAND_FAILED;
+}
+
+void command_flush(struct cli *c) {
+        const char *p = buf_str(&c->t.out);
+        for (size_t n = c->t.out.n; n;) {
+                ssize_t k = write(STDOUT_FILENO, p, n);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k <= 0)
+                        break;
+                p += k;
+                n -= (size_t)k;
+        }
+        buf_clear(&c->t.out);
 }

@@ -68,18 +68,23 @@ bool diagnosis_needs(struct diagnosis *d, enum view_kind k, const char *ns) {
                 if (streq(d->unread[i].what, what))
                         return false;
         ARENA_GROW(d->a, d->unread, d->n_unread, d->cap_unread);
-        d->unread[d->n_unread++] =
-                (struct diagnosis_unread){ what, view_state(d->v, k, ns) == VIEW_UNREADABLE
-                                                         ? "may not be read"
-                                                         : str_or(view_why(d->v, k, ns), "not complete") };
+        bool denied = view_state(d->v, k, ns) == VIEW_UNREADABLE;
+        const char *why = denied ? "may not be read" : str_or(view_why(d->v, k, ns), "not complete");
+        d->unread[d->n_unread++] = (struct diagnosis_unread){ what, why, denied };
         return false;
 }
 
 int diagnosis_exit(const struct diagnosis *d) {
+        bool denied = false;
         for (size_t i = 0; i < d->n_causes; i++)
                 if (!d->causes[i].possible)
                         return COMMAND_PROBLEM;
-        return d->fine ? COMMAND_FINE : d->n_unread ? COMMAND_DENIED : COMMAND_PROBLEM;
+        for (size_t i = 0; i < d->n_unread; i++)
+                denied = denied || d->unread[i].denied;
+        return d->fine       ? COMMAND_FINE
+               : denied      ? COMMAND_DENIED
+               : d->n_unread ? COMMAND_FAILED
+                             : COMMAND_PROBLEM;
 }
 
 /* ---- output ---- */

@@ -52,24 +52,27 @@ static const struct reason *entry_of(const struct cd_condition *c) {
                        : reason_find(REASON_OF_COMPUTE_DOMAIN, c->reason);
 }
 
+bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
+                               const struct cd_condition *c) {
+        if (streq(c->status, "True") || !is_judged(c) || is_harmless(c))
+                return false;
+        const struct reason *r = entry_of(c);
+        diagnosis_add(d, r ? r : reason_cause(CAUSE_UNKNOWN), NULL, "ComputeDomain %s: %s", cd->o.meta.name,
+                      str_or(c->message, str_or(c->reason, c->type)));
+        return true;
+}
+
+/* Pods wait neither for other nodes nor for peers. */
+static bool delays_node(const struct cd_condition *c, const char *node) {
+        return !streq(c->reason, REASON_NODES_MISSING) && !streq(c->type, CONDITION_PEERS_CONNECTED) &&
+               (!is_about_nodes(c) || message_names(str_or(c->message, ""), node));
+}
+
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node) {
         bool any = false;
-        for (size_t i = 0; i < cd->n_conditions; i++) {
-                const struct cd_condition *c = &cd->conditions[i];
-                if (streq(c->status, "True") || !is_judged(c) || is_harmless(c))
-                        continue;
-                if (streq(c->reason, REASON_NODES_MISSING) && node)
-                        continue; /* pods do not wait for it */
-                if (node && is_about_nodes(c) && !message_names(str_or(c->message, ""), node))
-                        continue;
-                /* "3 of 4 nodes": pods of other nodes do not wait for peers. */
-                if (node && streq(c->type, CONDITION_PEERS_CONNECTED))
-                        continue;
-                const struct reason *r = entry_of(c);
-                diagnosis_add(d, r ? r : reason_cause(CAUSE_UNKNOWN), NULL, "ComputeDomain %s: %s",
-                              cd->o.meta.name, str_or(c->message, str_or(c->reason, c->type)));
-                any = true;
-        }
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (!node || delays_node(&cd->conditions[i], node))
+                        any = domain_diagnose_condition(d, cd, &cd->conditions[i]) || any;
         return any;
 }
 

@@ -14,7 +14,7 @@ static const struct {
 } exits[] = {
         { COMMAND_FINE, "everything is fine" },
         { COMMAND_PROBLEM, "the output names a cause or a problem" },
-        { COMMAND_FAILED, "wrong usage, or no API server" },
+        { COMMAND_FAILED, "wrong usage, no API server, or a list that failed" },
         { COMMAND_DENIED, "missing permissions prevented an answer" },
 };
 

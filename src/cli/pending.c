@@ -352,7 +352,7 @@ void pending_diagnose(struct pod_case *c) {
                 return;
         }
         bool affinity = says(c, "didn't match pod affinity rules") && has_affinity(c->pod);
-        if (says(c, "resourceclaim not available on the node")) {
+        if (c->asks && says(c, "resourceclaim not available on the node")) {
                 diagnosis_add(c->d, reason_find(REASON_OF_CLAIM, REASON_SHARED_ON_ONE_NODE), NULL,
                               "the claim %s belongs to another node",
                               str_or(pod_object_claim(c->pod, c->asks), "of the pod"));

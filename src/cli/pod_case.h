@@ -37,6 +37,9 @@ void running_diagnose(struct pod_case *c); /* the pod runs: is NVLink used? */
 /* Adds causes from the conditions of a ComputeDomain. `node` limits them to those that name the node, if they
  * name nodes; NULL: all. Returns whether there are any. */
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node);
+/* Adds the cause from one condition, unless it is True or harmless. Returns whether there is one. */
+bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
+                               const struct cd_condition *c);
 /* Adds the cause why no plugin runs on nodes; `node` NULL: on any. Returns whether there is one. */
 bool plugin_diagnose(struct diagnosis *d, const char *node);
 /* Adds the cause why the node has no running daemon. Returns whether there is one. */

@@ -90,14 +90,13 @@ static void check_peers(struct pod_case *c) {
                                              CONDITION_HOST_IMEX_HEALTHY };
         for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++) {
                 const struct cd_condition *x = &c->cd->conditions[i];
-                for (size_t k = 0; k < ARRAY_LEN(types); k++)
-                        if (streq(x->type, types[k]))
-                                diagnosis_line(c->d, streq(x->status, "True") ? TERM_OK : TERM_BAD, "peers",
-                                               "%s is %s%s%s", x->type, str_or(x->status, "Unknown"),
-                                               x->message && *x->message ? ": " : "", str_or(x->message, ""));
+                if (!has_string(types, ARRAY_LEN(types), x->type))
+                        continue;
+                diagnosis_line(c->d, streq(x->status, "True") ? TERM_OK : TERM_BAD, "peers", "%s is %s%s%s",
+                               x->type, str_or(x->status, "Unknown"), x->message && *x->message ? ": " : "",
+                               str_or(x->message, ""));
+                domain_diagnose_condition(c->d, c->cd, x);
         }
-        if (c->cd)
-                domain_diagnose_conditions(c->d, c->cd, NULL);
 }
 
 void running_diagnose(struct pod_case *c) {

@@ -92,11 +92,22 @@ static void entries_are_complete_and_have_their_own_anchors(void **state) {
                 assert_true(*r->remedy || r->fixer == REASON_FIX_NONE);
                 assert_int_equal(strspn(r->anchor, "abcdefghijklmnopqrstuvwxyz0123456789-"),
                                  strlen(r->anchor));
-                assert_ptr_equal(
-                        r->is_message ? reason_find_message(r->name) : reason_find(r->objects, r->name), r);
+                assert_ptr_equal(r->is_message ? reason_find_message(r->name)
+                                 : r->is_cause ? reason_cause(r->name)
+                                               : reason_find(r->objects, r->name),
+                                 r);
+                assert_ptr_equal(reason_find_anchor(r->anchor), r);
                 for (size_t j = 0; j < i; j++)
                         assert_string_not_equal(r->anchor, reason_list[j].anchor);
         }
+}
+
+/* A cause is no reason of an Event or condition. */
+static void causes_are_found_only_by_their_names(void **state) {
+        (void)state;
+        assert_string_equal(reason_cause(CAUSE_NO_FREE_CHANNEL)->anchor, "nofreechannel");
+        assert_null(reason_find(REASON_OF_ANY, CAUSE_NO_FREE_CHANNEL));
+        assert_null(reason_find_anchor("no-such-anchor"));
 }
 
 static void each_condition_of_a_reason_has_an_entry(void **state) {
@@ -148,6 +159,7 @@ int main(void) {
                 cmocka_unit_test(one_name_has_an_entry_for_each_kind_of_object),
                 cmocka_unit_test(a_message_is_found_by_its_constant_part),
                 cmocka_unit_test(entries_are_complete_and_have_their_own_anchors),
+                cmocka_unit_test(causes_are_found_only_by_their_names),
                 cmocka_unit_test(each_condition_of_a_reason_has_an_entry),
                 cmocka_unit_test(states_are_the_words_that_users_see),
                 cmocka_unit_test(each_state_is_decoded_from_its_name),

@@ -142,7 +142,7 @@ static void a_full_partition_of_the_other_pods_is_named_with_the_free_one(void *
                                                         .phase = "Running",
                                                         .status = RUNS });
         pod_waits(CLUSTER_UNSCHEDULED("0/7 nodes are available: 3 cannot allocate all claims, 2 node(s) "
-                                      "didn't match pod affinity rules."),
+                                      "didn\\u0027t match pod affinity rules."),
                   AFFINITY);
         WHY("train-0", "partition-full", COMMAND_PROBLEM);
 }
@@ -245,6 +245,18 @@ static void a_pod_that_runs_gets_the_line_of_nccl_to_look_for(void **state) {
         WHY("train-0", "runs", COMMAND_FINE);
 }
 
+static void a_pod_whose_peers_are_missing_is_reported(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'NotReady','nodesReady':1,'nodesWanted':1,'nodes':[" MEMBER(
+                               "a0", CLUSTER_A, "0") "],'conditions':[{'type':'Ready','status':'False','"
+                                                     "reason':'NodesMissing','message':'1 of 2'},"
+                                                     "{'type':'PeersConnected','status':'False','reason':'"
+                                                     "PeersMissing','message':'a0 misses 1 of 1 peers'}]");
+        WHY("train-0", "peers-missing", COMMAND_PROBLEM);
+}
+
 static void a_container_that_does_not_name_the_claim_is_reported(void **state) {
         (void)state;
         runs_on("train-0", "a0", "{'name':'main'}");
@@ -259,6 +271,56 @@ static void pods_in_two_partitions_are_reported(void **state) {
                        "'status':'Ready','nodesReady':2,'nodesWanted':2,'nodes':[" MEMBER(
                                "a0", CLUSTER_A, "0") "," MEMBER("b0", CLUSTER_B, "0") "]");
         WHY("train-0", "two-partitions", COMMAND_PROBLEM);
+}
+
+static void a_pod_without_a_channel_gets_the_words_of_the_scheduler(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'web'},'spec':{'containers':[{'name':'main'}]},"
+                    "'status':{'phase':'Pending'" CLUSTER_UNSCHEDULED(
+                            "0/7 nodes are available: 7 resourceclaim not available on the node.") "}}");
+        WHY("web", "no-channel-pending", COMMAND_PROBLEM);
+}
+
+static void a_pod_that_runs_without_a_channel_is_reported(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'web'},'spec':{'nodeName':'a0','containers':[{'"
+                    "name':'main'}]},"
+                    "'status':{'phase':'Running'" RUNS "}}");
+        WHY("web", "no-channel-running", COMMAND_PROBLEM);
+}
+
+/* The other causes of a pod whose claim is not prepared. */
+static void a_daemon_that_crashes_is_named_with_its_log(void **state) {
+        (void)state;
+        cluster_daemon(cluster, "a0", "",
+                       "'phase':'Running','containerStatuses':[{'name':'x','state':{'waiting':{'reason':'"
+                       "CrashLoopBackOff',"
+                       "'message':'back-off 40s'}},'lastState':{'terminated':{'reason':'Error','message':'no "
+                       "claim UID'}}}]");
+        pod_is_created("Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
+        WHY("train-0", "daemon-crashes", COMMAND_PROBLEM);
+}
+
+static void a_driver_that_is_not_registered_is_searched_on_the_node(void **state) {
+        (void)state;
+        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a0");
+        pod_is_created("Failed to prepare dynamic resources: DRA driver compute-domain.nvidia.com is not "
+                       "registered");
+        WHY("train-0", "not-registered", COMMAND_PROBLEM);
+}
+
+/* No Event, and no condition: the rules of the controller name the cause. */
+static void the_rules_of_the_controller_are_the_last_source(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_fabrics,
+                    "{'metadata':{'name':'" CLUSTER_A "','uid':'" CLUSTER_A
+                    "'},'rack':'rack-a','tableOf':'" CLUSTER_A "','domains':[{'owner':{'uid':'" CLUSTER_BENCH
+                    "'},'infix':'x','slots':1,'port':28000,'assignments':"
+                    "[{'node':'a3','index':0,'epoch':1}]}]}");
+        pod_is_created(NULL);
+        WHY("train-0", "no-index", COMMAND_PROBLEM);
 }
 
 /* ---- missing rights ---- */
@@ -358,8 +420,14 @@ int main(void) {
                 T(the_pod_that_still_holds_the_channel_is_named),
                 T(nodes_that_imex_waits_for_are_named_with_the_network_policy),
                 T(a_pod_that_runs_gets_the_line_of_nccl_to_look_for),
+                T(a_pod_whose_peers_are_missing_is_reported),
                 T(a_container_that_does_not_name_the_claim_is_reported),
                 T(pods_in_two_partitions_are_reported),
+                T(a_pod_without_a_channel_gets_the_words_of_the_scheduler),
+                T(a_pod_that_runs_without_a_channel_is_reported),
+                T(a_daemon_that_crashes_is_named_with_its_log),
+                T(a_driver_that_is_not_registered_is_searched_on_the_node),
+                T(the_rules_of_the_controller_are_the_last_source),
                 T(without_cluster_rights_possible_causes_are_listed),
                 T(the_event_of_the_pod_needs_no_cluster_rights),
                 T(a_misspelt_template_needs_no_cluster_rights),
