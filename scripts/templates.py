@@ -31,6 +31,7 @@ import yaml
 SIGNATURE = re.compile(r"^--- # (\w+)\(([^)]+)\)$", re.M)
 NAME = r"[\w.]+(?:\[\][\w.]*)*"
 PLACEHOLDER = re.compile(r"\$\{(" + NAME + r")(?::(int|json|time|list\((\w+)\)))?\}")
+EACH = re.compile(r"!each\((" + NAME + r")\)")
 MARK = re.compile(r"(if|unless|null_unless)\((\*?)(" + NAME + r")\)")
 LITERAL = {"null": "null", "bool": "true|false", "int": r"0|-?[1-9]\d*"}
 
