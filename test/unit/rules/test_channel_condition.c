@@ -56,8 +56,8 @@ static void missing_channels_are_listed_first(void **state) {
         assert_condition(list + 1, 3, "False", REASON_WAITING,
                          "none on c.2 yet: no channel is free; none on c.3 yet: the controller assigns it; "
                          "channel 4 on c.1");
-        static const struct own_channel two[] = { { "c.0", NULL, -1, "x" }, { "", NULL, -1, NULL } };
-        assert_condition(two, 2, "False", REASON_WAITING, "none on c.0 yet: x; " NOWHERE);
+        static const struct own_channel two[] = { { "", NULL, -1, NULL }, { "c.0", NULL, -1, "x" } };
+        assert_condition(two, 2, "False", REASON_WAITING, NOWHERE "; none on c.0 yet: x");
 }
 
 static void five_partitions_are_listed_and_the_others_counted(void **state) {
