@@ -876,7 +876,7 @@ static void a_change_of_the_last_assignment_is_a_change(void **state) {
         n->wanted = NULL;
         n->released = true;
         step(w);
-        assert_state(of(w, "d", "n0"), FABRIC_LEAVING);
+        assert_state(of(w, "d", "n0"), "Leaving");
         assert_true(w->out.changed);
         step(w);
         assert_false(w->out.changed);
@@ -891,7 +891,7 @@ static void a_node_that_is_leaving_the_last_domain_shows_its_address_there_only(
         obey(w, other);
         other->wanted = "d";
         step(w);
-        assert_state(of(w, "e", "n1"), FABRIC_LEAVING);
+        assert_state(of(w, "e", "n1"), "Leaving");
         assert_null(of(w, "d", "n1")->ip);
         leave(w, other);
         step(w);
