@@ -54,7 +54,7 @@ static const struct reason *entry_of(const struct cd_condition *c) {
 
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c) {
-        if (streq(c->status, "True") || !is_judged(c) || is_harmless(c))
+        if (condition_status_decode(c->status) == STATUS_TRUE || !is_judged(c) || is_harmless(c))
                 return false;
         const struct reason *r = entry_of(c);
         diagnosis_add(d, r ? r : reason_cause(CAUSE_UNKNOWN), NULL, "ComputeDomain %s: %s", cd->o.meta.name,
@@ -90,9 +90,9 @@ static void line_member(struct diagnosis *d, const struct member *m) {
 static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
         for (size_t i = 0; i < cd->n_conditions; i++) {
                 const struct cd_condition *c = &cd->conditions[i];
-                enum term_mark m = streq(c->status, "True")          ? TERM_OK
-                                   : !is_judged(c) || is_harmless(c) ? TERM_WAIT
-                                                                     : TERM_BAD;
+                enum term_mark m = condition_status_decode(c->status) == STATUS_TRUE ? TERM_OK
+                                   : !is_judged(c) || is_harmless(c)                 ? TERM_WAIT
+                                                                                     : TERM_BAD;
                 diagnosis_line(d, m, c->type, "%s%s%s", str_or(c->reason, str_or(c->status, "")),
                                c->message && *c->message ? ": " : "", str_or(c->message, ""));
         }
@@ -104,8 +104,8 @@ static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
         }
         for (size_t i = 0; i < cd->n_nodes; i++) {
                 const struct domain_node *n = &cd->nodes[i];
-                diagnosis_line(d, streq(n->status, "Ready") ? TERM_OK : TERM_WAIT, "node", "%s%s, %s",
-                               n->node,
+                diagnosis_line(d, domain_status_decode(n->status) == DOMAIN_READY ? TERM_OK : TERM_WAIT,
+                               "node", "%s%s, %s", n->node,
                                n->index >= 0 ? arena_printf(d->a, ", index %lld", (long long)n->index) : "",
                                inventory_rack_name(d->v, n->clique_id));
         }

@@ -187,8 +187,10 @@ static void line_domain(struct pod_case *c) {
                                "domain", "%s: %lld of %lld nodes ready", c->cd_name,
                                (long long)c->cd->nodes_ready, (long long)c->cd->nodes_wanted);
         else
-                diagnosis_line(c->d, streq(c->cd->status, "Ready") ? TERM_OK : TERM_WAIT, "domain", "%s: %s",
-                               c->cd_name, ready ? ready->reason : str_or(c->cd->status, "no status yet"));
+                diagnosis_line(c->d,
+                               domain_status_decode(c->cd->status) == DOMAIN_READY ? TERM_OK : TERM_WAIT,
+                               "domain", "%s: %s", c->cd_name,
+                               ready ? ready->reason : str_or(c->cd->status, "no status yet"));
 }
 
 void pod_case_make(struct diagnosis *d, const struct pod_object *p, struct pod_case *ret) {

@@ -37,7 +37,7 @@ static bool is_ready_on(const struct picture *p, const struct claim_object *clai
         const struct compute_domain *cd = view_find_uid(&p->c->v, VIEW_DOMAINS, claim->domain_uid);
         for (size_t i = 0; cd && i < cd->n_nodes; i++)
                 if (streq(cd->nodes[i].node, node))
-                        return streq(cd->nodes[i].status, "Ready");
+                        return domain_status_decode(cd->nodes[i].status) == DOMAIN_READY;
         return !cd || !cd->nodes_wanted;
 }
 

@@ -108,10 +108,10 @@ static const struct cd_condition *overview_condition(const struct compute_domain
 
 static const char *peers_text(const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_PEERS_CONNECTED);
-        return !c                                       ? "-"
-               : streq(c->status, "True")               ? "all found"
-               : streq(c->reason, REASON_PEERS_MISSING) ? "some missing"
-                                                        : "-";
+        return !c                                                  ? "-"
+               : condition_status_decode(c->status) == STATUS_TRUE ? "all found"
+               : streq(c->reason, REASON_PEERS_MISSING)            ? "some missing"
+                                                                   : "-";
 }
 
 static const char *racks_text(struct view *v, const struct compute_domain *cd) {
@@ -133,7 +133,7 @@ static bool shows(const struct overview *o, const struct compute_domain *cd) {
 /* Whether a person should look at it. */
 static bool domain_fails(const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
-        return !streq(cd->status, "Ready") && !(c && streq(c->reason, REASON_NO_NODES));
+        return domain_status_decode(cd->status) != DOMAIN_READY && !(c && streq(c->reason, REASON_NO_NODES));
 }
 
 static const char *domain_message(const struct compute_domain *cd) {
