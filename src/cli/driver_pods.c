@@ -185,7 +185,7 @@ bool daemon_diagnose(struct diagnosis *d, const char *node) {
                         "daemon Pod %s on %s: %s", p->o.meta.name, node, why);
                 return true;
         }
-        if (scheduled && streq(scheduled->status, "False")) {
+        if (scheduled && condition_status_decode(scheduled->status) == STATUS_FALSE) {
                 diagnosis_add(d, reason_cause(CAUSE_DAEMON_NOT_RUNNING), NULL, "daemon Pod %s on %s: %s",
                               p->o.meta.name, node, str_or(scheduled->message, "not scheduled"));
                 return true;

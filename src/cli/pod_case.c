@@ -209,7 +209,8 @@ void pod_case_make(struct diagnosis *d, const struct pod_object *p, struct pod_c
         const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         const struct event_object *failed =
                 view_event(d->v, "Pod", ns, p->o.meta.name, p->o.meta.uid, "FailedScheduling");
-        if (scheduled && streq(scheduled->status, "False") && scheduled->message && *scheduled->message)
+        if (scheduled && condition_status_decode(scheduled->status) == STATUS_FALSE && scheduled->message &&
+            *scheduled->message)
                 ret->waits = scheduled->message;
         else if (!p->node && failed)
                 ret->waits = failed->message;

@@ -19,7 +19,8 @@ static inline void write_object(struct world *w, struct fabric_assignment *list,
         w->in.epoch = 20;
 }
 
-static inline struct fabric_assignment listed(const char *node, int64_t index, int64_t epoch, const char *state) {
+static inline struct fabric_assignment listed(const char *node, int64_t index, int64_t epoch,
+                                              const char *state) {
         return (struct fabric_assignment){ .node = node,
                                            .index = index,
                                            .epoch = epoch,
@@ -30,7 +31,7 @@ static inline struct fabric_assignment listed(const char *node, int64_t index, i
 
 /* The node runs "d" with that index, and has reported it to a deleted object. */
 static inline struct assignment_node *add_runner(struct world *w, const char *name, int64_t index,
-                                                int64_t epoch) {
+                                                 int64_t epoch) {
         struct assignment_node *n = add_node(w, name);
         n->wanted = n->report.domain = "d";
         n->report.object = "before";
