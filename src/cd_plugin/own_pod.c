@@ -137,8 +137,15 @@ static void own_pod_on_changed(void *u, const struct kube_object *old, const str
                 own_pod_schedule(p, 0);
 }
 
+/* When the API server answers again, the report is retried at once. After a restore of etcd, the controllers
+ * wait one minute for the reports, and the pause can be as long. */
 static void own_pod_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
-        const struct own_pod *p = u;
+        struct own_pod *p = u;
+        if (!e && p->pause_ms && !p->call) {
+                p->pause_ms = 0;
+                p->due = loop_now_ms(kube_client_loop(p->client));
+                loop_timer_at(&p->timer, p->due);
+        }
         if (e)
                 log_warn("cannot watch own pod: if a restore of etcd removes a report, the plugin writes it "
                          "again only after a restart",

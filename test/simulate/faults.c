@@ -13,7 +13,14 @@
 #include "server.h"
 #include "sim.h"
 
-enum { ALL = -1, FOREVER_S = 3600, BACKUP_MS = 30000, BACKUPS = 21 /* ten minutes */, RESTORE_PERCENT = 4 };
+enum {
+        ALL = -1,
+        FOREVER_S = 3600,
+        BACKUP_MS = 30000,
+        BACKUPS = 21, /* ten minutes */
+        RESTORE_PERCENT = 4,
+        WAIT_MS = 60000
+};
 
 /* A fault that lasts for a time, or has ended. */
 struct fault {
@@ -47,8 +54,8 @@ static struct {
         bool restores;
         struct backup *backups[BACKUPS]; /* oldest first */
         size_t n_backups;
-        int64_t restored_ms;
-} all = { .restored_ms = -1 };
+        int64_t restored_ms, served_ms; /* the last restore, and when the API server answers again after it */
+} all = { .restored_ms = -1, .served_ms = -1 };
 
 static int some_replica(void) {
         return (int)sim_draw(REPLICAS);
@@ -202,6 +209,7 @@ static void compacted(struct fault *f) {
 static void restored(struct fault *f) {
         lasts(f, 12, 40);
         all.restored_ms = sim_now_ms();
+        all.served_ms = f->until_ms;
         server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1], false);
         for (unsigned i = 0; i < all.programs; i++)
                 all.hooks->cut(i);
@@ -396,6 +404,10 @@ bool faults_restores_used(void) {
 
 int64_t faults_restored_ms(void) {
         return all.restored_ms;
+}
+
+bool faults_began_too_early(int64_t ms) {
+        return all.served_ms >= 0 && ms > all.restored_ms - WAIT_MS && ms < all.served_ms + WAIT_MS;
 }
 
 void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms) {

@@ -92,6 +92,12 @@ bool informers_turn(void) {
         return any;
 }
 
+void informers_fail(const struct kube_resource *res, const struct err *e) {
+        for (size_t k = 0; k < INFORMERS_MAX; k++)
+                if (of_one[k] && of_one[k]->o.res == res && of_one[k]->o.failing)
+                        of_one[k]->o.failing(of_one[k]->o.u, res, e);
+}
+
 /* ---- kube_informer.h ---- */
 
 static void on_synced(uv_timer_t *t) {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/err.h"
 #include "kube/kube_resource.h"
 
 /* Lets the watches of this kind see the present objects of api, in a later informers_turn(). They see a
@@ -13,5 +14,7 @@
 void informers_see(const struct kube_resource *res, bool any_version);
 /* Calls the informers that have changes. Returns false if none has. */
 bool informers_turn(void);
+/* Reports to the informers of one object of this kind that they fail; e NULL: that they work again. */
+void informers_fail(const struct kube_resource *res, const struct err *e);
 /* True: informers of many objects do not have any objects yet. */
 extern bool informers_lag;

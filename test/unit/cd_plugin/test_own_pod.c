@@ -5,7 +5,9 @@
 
 #include <string.h>
 
+#include "api/kinds.h"
 #include "cd_plugin/own_pod.h"
+#include "world/informers.h"
 
 #define ONE "imex.resource.nvidia.com/one"
 #define TWO "imex.resource.nvidia.com/two"
@@ -122,6 +124,25 @@ static void a_failed_patch_is_retried_and_does_not_block_later_values(void **sta
         until(ONE, "b");
 }
 
+/* failure: the API server does not answer for a while -> the plugin reports when it answers again [etcd] */
+static void a_report_is_retried_when_the_api_server_answers_again(void **state) {
+        (void)state;
+        struct err e;
+        err_set(&e, ERR_RETRY, 0, "cannot connect");
+        api.fails_for = "plugin-n0";
+        api.fails_with = ERR_RETRY;
+        own_pod_set(pod, ONE, "a", 0);
+        world_turn();
+        informers_fail(&kube_pods, &e);
+        is(ONE, "none");
+        api.fails_for = NULL;
+        world_turn();
+        is(ONE, "none"); /* the pause is not over */
+        informers_fail(&kube_pods, NULL);
+        world_turn();
+        is(ONE, "a");
+}
+
 static void a_plugin_that_does_not_know_its_Pod_reports_nothing(void **state) {
         (void)state;
         struct own_pod *unknown = own_pod_new(NULL, "driver", "");
@@ -140,6 +161,7 @@ int main(void) {
                 T(a_value_set_during_a_patch_is_written_next),
                 T(reports_survive_a_restore_of_etcd),
                 T(a_failed_patch_is_retried_and_does_not_block_later_values),
+                T(a_report_is_retried_when_the_api_server_answers_again),
                 T(a_plugin_that_does_not_know_its_Pod_reports_nothing),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
