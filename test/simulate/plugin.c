@@ -575,11 +575,31 @@ void held_check_all(void) {
 
 /* ---- leftovers ---- */
 
-struct look {
-        unsigned node;
-        const char *dir;
-        char *found; /* the first one found; NULL: none */
+/* The names in a folder, which are listed again when a folder has changed. */
+struct names {
+        uint64_t at;
+        bool known;
+        char **list;
+        size_t n, cap;
 };
+
+static int add_name(void *u, int folder, const char *name, struct err *e) {
+        struct names *l = u;
+        GROW(l->list, l->n, l->cap);
+        l->list[l->n++] = xstrdup(name);
+        return 0;
+}
+
+static void list_names(struct names *l, const char *dir) {
+        struct err e;
+        if (l->known && l->at == sim_files_changes())
+                return;
+        while (l->n)
+                free(l->list[--l->n]);
+        l->known = true;
+        l->at = sim_files_changes();
+        (void)file_each(dir, add_name, l, &e);
+}
 
 /* The folders of ComputeDomains on a node: of the one whose IMEX the daemon runs, and of those that pods of
  * the node use. */
@@ -591,26 +611,24 @@ static bool is_of_daemon(const struct held *h, const char *name) {
                 streq(name, imex_domain(h->node)));
 }
 
-static int look_at_file(void *u, int folder, const char *name, struct err *e) {
-        struct look *l = u;
+static bool is_stray(unsigned node, const char *name) {
         const struct held *h;
         if (streq(name, IMEX_GRANTS_LOCK))
-                return 0; /* exists as long as a plugin */
+                return false; /* exists as long as a plugin */
         LIST_FOREACH (h, &helds, entry)
-                if (h->node == l->node && (strstr(name, h->uid) || is_of_daemon(h, name)))
-                        return 0;
-        if (!l->found)
-                l->found = xasprintf("%s/%s", l->dir, name);
-        return 0;
+                if (h->node == node && (strstr(name, h->uid) || is_of_daemon(h, name)))
+                        return false;
+        return true;
 }
 
-static char *stray_in(unsigned node, const char *sub) {
+static char *stray_in(unsigned node, const char *sub, struct names *names) {
         char dir[64];
-        struct look l = { .node = node, .dir = dir };
-        struct err e;
         snprintf(dir, sizeof dir, "node-%u/%s", node, sub);
-        (void)file_each(dir, look_at_file, &l, &e);
-        return l.found;
+        list_names(names, dir);
+        for (size_t i = 0; i < names->n; i++)
+                if (is_stray(node, names->list[i]))
+                        return xasprintf("%s/%s", dir, names->list[i]);
+        return NULL;
 }
 
 static char *stray_entry(unsigned node) {
@@ -631,9 +649,10 @@ static char *stray_entry(unsigned node) {
 
 const char *held_strays(unsigned node) {
         static char text[256];
-        _cleanup_(freep) char *found = stray_in(node, "cdi");
+        static struct names cdi[MAX_PLUGINS], domains[MAX_PLUGINS];
+        _cleanup_(freep) char *found = stray_in(node, "cdi", &cdi[node]);
         if (!found)
-                found = stray_in(node, "plugin/domains");
+                found = stray_in(node, "plugin/domains", &domains[node]);
         if (!found)
                 found = stray_entry(node);
         if (found)

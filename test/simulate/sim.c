@@ -2,12 +2,15 @@
 #include "sim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/queue.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -65,9 +68,93 @@ time_t time(time_t *ret) {
         return now;
 }
 
-/* The only descriptors in the loop are those of libuv, and one of inotify, which reports at once. */
+/* ---- files: no written file is lost ---- */
+
+static uint64_t n_changes;
+static bool news = true; /* a descriptor may have become readable since the last look */
+
+uint64_t sim_files_changes(void) {
+        return n_changes;
+}
+
+static void note_change(void) {
+        n_changes++;
+        news = true;
+}
+
+int fsync(int fd) {
+        return 0;
+}
+
+int rename(const char *from, const char *to) {
+        note_change();
+        return (int)syscall(SYS_rename, from, to);
+}
+
+int unlink(const char *path) {
+        note_change();
+        return (int)syscall(SYS_unlink, path);
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+        note_change();
+        return (int)syscall(SYS_unlinkat, folder, path, flags);
+}
+
+int rmdir(const char *path) {
+        note_change();
+        return (int)syscall(SYS_rmdir, path);
+}
+
+int remove(const char *path) {
+        int r = unlink(path);
+        return r < 0 && errno == EISDIR ? rmdir(path) : r;
+}
+
+int mkdir(const char *path, mode_t mode) {
+        note_change();
+        return (int)syscall(SYS_mkdir, path, mode);
+}
+
+int fchmod(int fd, mode_t mode) {
+        news = true;
+        return (int)syscall(SYS_fchmod, fd, mode);
+}
+
+int ftruncate(int fd, off_t n) {
+        news = true;
+        return (int)syscall(SYS_ftruncate, fd, n);
+}
+
+ssize_t write(int fd, const void *p, size_t n) {
+        news = true;
+        return syscall(SYS_write, fd, p, n);
+}
+
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at) {
+        news = true;
+        return syscall(SYS_pwrite64, fd, p, n, at);
+}
+
+int open(const char *path, int flags, ...) {
+        va_list ap;
+        va_start(ap, flags);
+        mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+        va_end(ap);
+        if (flags & (O_CREAT | O_TRUNC))
+                note_change();
+        return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+/* ---- the loop ---- */
+
+/* The only descriptors in the loop are those of libuv, and one of inotify, which reports at once. So there is
+ * nothing to see if no file has changed. But before time passes, the kernel is always asked. */
 int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const sigset_t *mask) {
+        if (!news && timeout == 0)
+                return 0;
         int n = (int)syscall(SYS_epoll_pwait, fd, events, max, 0, mask, sizeof(uint64_t));
+        news = n != 0;
         if (n != 0)
                 return n;
         if (timeout < 0) {
@@ -76,6 +163,11 @@ int epoll_pwait(int fd, struct epoll_event *events, int max, int timeout, const 
         }
         now_ns += (int64_t)timeout * 1000000;
         return 0;
+}
+
+int epoll_ctl(int fd, int op, int target, struct epoll_event *event) {
+        news = true;
+        return (int)syscall(SYS_epoll_ctl, fd, op, target, event);
 }
 
 int epoll_wait(int fd, struct epoll_event *events, int max, int timeout) {
@@ -116,12 +208,6 @@ ssize_t getrandom(void *p, size_t n, unsigned flags) {
         for (size_t i = 0; i < n; i++)
                 ((unsigned char *)p)[i] = (unsigned char)next(&programs_state);
         return (ssize_t)n;
-}
-
-/* ---- files: no written file is lost ---- */
-
-int fsync(int fd) {
-        return 0;
 }
 
 /* ---- the agenda ---- */

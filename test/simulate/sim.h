@@ -21,6 +21,8 @@ void sim_skip_s(int64_t s);
  * agenda runs with the clock that was set when it was added. sim_clock_set() returns the previous value. */
 int64_t sim_clock(void);
 int64_t sim_clock_set(int64_t ahead_s);
+/* Returns a number that increases with each change of a folder by this process. */
+uint64_t sim_files_changes(void);
 /* Returns the real seconds since an arbitrary moment. It is used to limit how long the simulation runs. */
 int64_t sim_real_s(void);
 
