@@ -56,10 +56,13 @@ static int cli_main_run(struct cli *c, int argc, char **argv) {
         const char **all = c->args;
         bool named = c->n_args > 0;
         command = named ? command_find(c->args[0]) : command_list[0];
-        if (named && !command && !streq(c->args[0], "help") && !streq(c->args[0], "help-page"))
+        if (named && !command && !streq(c->args[0], "help") && !streq(c->args[0], "help-page") &&
+            !streq(c->args[0], "man-page"))
                 r = command_usage(c, "unknown command '%s'. --help lists the commands", c->args[0]);
         else if (named && streq(c->args[0], "help-page"))
                 command_page(&c->t.out);
+        else if (named && streq(c->args[0], "man-page"))
+                command_man(&c->t.out);
         else if (options.help || !command)
                 command_help(&c->t.out, named && command ? command
                                         : c->n_args > 1  ? command_find(c->args[1])

@@ -50,6 +50,7 @@ int command_usage(const struct cli *c, const char *fmt, ...) __attribute__((form
 void command_flush(struct cli *c);
 
 /* Add the help text of a command, or of the tool (NULL), as text for a terminal, or as the page of the
- * documentation. */
+ * documentation, or as the man page of the tool. */
 void command_help(struct buf *out, const struct command *command);
 void command_page(struct buf *out);
+void command_man(struct buf *out);

@@ -154,3 +154,79 @@ void command_page(struct buf *out) {
                         page_options(out, (*x)->options, false);
         }
 }
+
+/* Adds a text for troff. Words between backticks are bold. */
+static void man_words(struct buf *out, const char *text, size_t n) {
+        bool code = false;
+        for (size_t i = 0; i < n; i++) {
+                bool begins = i == 0 || text[i - 1] == '\n';
+                if (begins && (text[i] == '.' || text[i] == '\''))
+                        buf_adds(out, "\\&");
+                if (text[i] == '`') {
+                        code = !code;
+                        buf_adds(out, code ? "\\fB" : "\\fR");
+                } else if (text[i] == '\\' || text[i] == '-') {
+                        buf_adds(out, text[i] == '-' ? "\\-" : "\\e");
+                } else {
+                        buf_addc(out, text[i]);
+                }
+        }
+        buf_addc(out, '\n');
+}
+
+static void man_text(struct buf *out, const char *text) {
+        for (const char *p = text; *p;) {
+                const char *end = strstr(p, "\n\n");
+                size_t n = end ? (size_t)(end - p) : strlen(p);
+                bool example = *p == ' ';
+                buf_adds(out, example ? ".PP\n.nf\n" : ".PP\n");
+                man_words(out, p, n);
+                buf_adds(out, example ? ".fi\n" : "");
+                for (p += n; *p == '\n';)
+                        p++;
+        }
+}
+
+static void man_options(struct buf *out, const struct option *list, bool passed) {
+        for (; list && list->name; list++) {
+                _cleanup_(buf_done) struct buf name = BUF_INIT(1024);
+                bool only_passed = !list->dest;
+                if (only_passed != passed)
+                        continue;
+                option_name(list, &name);
+                buf_adds(out, ".TP\n.B ");
+                man_words(out, buf_str(&name), name.n);
+                man_words(out, list->help, strlen(list->help));
+        }
+}
+
+void command_man(struct buf *out) {
+        buf_adds(
+                out,
+                ".\\\" This page is generated from the help texts of the program.\n"
+                ".TH KUBECTL\\-COMPUTE_DOMAINS 1 \"\" \"compute-domains " PROGRAM_VERSION
+                "\" \"User Commands\"\n"
+                ".SH NAME\nkubectl\\-compute_domains \\- show why pods that use ComputeDomains do not start\n"
+                ".SH SYNOPSIS\n.B kubectl compute\\-domains\n[\\fICOMMAND\\fR] [\\fIOPTION\\fR...]\n"
+                ".SH DESCRIPTION\n");
+        man_text(out, about);
+        man_text(out, "kubectl finds the program on the `PATH`, and runs it as `kubectl compute-domains`.");
+        buf_adds(out, ".SH COMMANDS\n");
+        for (const struct command *const *x = command_list; *x; x++) {
+                buf_adds(out, ".SS \"");
+                buf_addf(out, "%s%s%s\"\n", (*x)->name, *(*x)->args ? " " : "", (*x)->args);
+                man_text(out, (*x)->text);
+                man_options(out, (*x)->options, false);
+        }
+        buf_adds(out, ".SH OPTIONS\nAll commands have these options:\n");
+        man_options(out, options_common, false);
+        buf_adds(out, ".SH OPTIONS OF KUBECTL\nThese options have the same meaning as for kubectl, which "
+                      "gets them:\n");
+        man_options(out, options_common, true);
+        buf_adds(out, ".SH EXIT STATUS\n");
+        for (size_t i = 0; i < ARRAY_LEN(exits); i++) {
+                buf_addf(out, ".TP\n.B %d\n", exits[i].code);
+                man_words(out, exits[i].text, strlen(exits[i].text));
+        }
+        buf_adds(out, ".SH SEE ALSO\n.BR kubectl (1)\n");
+}
