@@ -4,7 +4,7 @@
 #   make            the programs, in build/
 #   make image      the image that the chart installs: build/image.oci.tar for amd64 and arm64, build/image.tar for this machine's own
 #                   architecture (ARCH=arm64: only that one, build/image-arm64.tar)
-#   make plugin     the kubectl plugin for both architectures, as users download it: build/plugin
+#   make plugin     the kubectl plugin for both architectures, its archives, and its manifest for krew: build/plugin
 #   make check      all checks without a cluster, in a minute or two: build, lint, unit tests, the chart's tests
 #   make test       all tests that a change must pass: the tests on real clusters, and all others at the same time
 #   make long       tests that take too long for each change; run them before a release; PART="pages stale" selects (docs/dev/testing.md)
@@ -43,11 +43,14 @@ programs := $(build)/src/controller/compute-domain-controller \
 # The plugin of kubectl, which is not in the image.
 plugin_of_kubectl := $(build)/src/cli/kubectl-compute_domains
 
-FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos
+# The GPU driver and nvidia-imex of the test cluster's nodes.
+standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nvidia-imex nvidia-imex-ctl nvidia-smi standin-knob)
 
-.PHONY: all deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long matrix pictures reference clean \
+FUZZ_SECONDS ?= 60
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos helm
+
+.PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long matrix pictures reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 # ninja uses all processors, and must not run twice at the same time in one folder.
@@ -80,23 +83,26 @@ image-$(own_arch): $(build)/build.ninja
 	ninja -C $(build) $(patsubst $(build)/%,%,$(programs))
 	@$(MAKE) --no-print-directory $(build)/image.tar
 
-image-$(other_arch):
+$(cross)/build.ninja: | cross-deps
+	meson setup $(cross) --cross-file $$(scripts/sysroot $(other_arch)).ini --buildtype=release -Doptimization=2 -Ddebug=true
+
+cross-deps:
 	@scripts/deps --for $(other_arch)
-	@test -e $(cross)/build.ninja || meson setup $(cross) --cross-file $$(scripts/sysroot $(other_arch)).ini --buildtype=release \
-		-Doptimization=2 -Ddebug=true
+
+image-$(other_arch): $(cross)/build.ninja
 	ninja -C $(cross) $(patsubst $(build)/%,%,$(programs))
 	@$(MAKE) --no-print-directory $(build)/image-$(other_arch).tar
 
-# Static and stripped.
-plugin: all
-	@scripts/deps --for $(other_arch)
-	@test -e $(cross)/build.ninja || meson setup $(cross) --cross-file $$(scripts/sysroot $(other_arch)).ini --buildtype=release \
-		-Doptimization=2 -Ddebug=true
-	ninja -C $(cross) src/cli/kubectl-compute_domains
+# The kubectl plugin, static and stripped: the programs, and archives with a manifest for krew. PLUGIN_URL is the folder from which users
+# will download the archives.
+plugin: $(build)/build.ninja $(cross)/build.ninja
+	ninja -C $(build) $(patsubst $(build)/%,%,$(plugin_of_kubectl))
+	ninja -C $(cross) $(patsubst $(build)/%,%,$(plugin_of_kubectl))
 	@mkdir -p $(build)/plugin
 	strip -o $(build)/plugin/kubectl-compute_domains-linux-$(own_arch) $(plugin_of_kubectl)
 	$(subst arm64,aarch64,$(subst amd64,x86_64,$(other_arch)))-linux-gnu-strip -o $(build)/plugin/kubectl-compute_domains-linux-$(other_arch) \
-		$(cross)/src/cli/kubectl-compute_domains
+		$(patsubst $(build)/%,$(cross)/%,$(plugin_of_kubectl))
+	scripts/plugin $(if $(PLUGIN_URL),--url $(PLUGIN_URL)) $(build)/plugin
 
 $(build)/image.tar: $(programs) $(packers)
 	scripts/image $(build) $@
@@ -149,8 +155,8 @@ $(checked)/image.tar: deps
 	ninja -C $(checked) $(patsubst $(build)/%,%,$(programs))
 	scripts/image $(checked) $@
 
-# Checks the image of each architecture. A directly called qemu starts the programs of the other architecture once.
-image-test: image
+# Checks the image and the kubectl plugin of each architecture. A directly called qemu starts the programs of the other architecture once.
+image-test: image plugin
 	bats test/image
 
 # Checks what a release pushes and signs, and verifies the signatures.
@@ -186,12 +192,12 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels daemons gpu_kill_points macos
+without_cluster := emulated simulate channels daemons gpu_kill_points macos helm
 # The files of test/long, and the tests with the tag long of test/cluster.
 long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos)
+long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos) $(if $(filter helm,$(PART)),helm-long)
 ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -225,7 +231,7 @@ daemons-long: all
 
 # Compiles and installs only what the demo runs.
 demo: image-$(own_arch)
-	ninja -C $(build) $(patsubst $(build)/%,%,$(standins))
+	ninja -C $(build) $(patsubst $(build)/%,%,$(standins) $(plugin_of_kubectl))
 	test/cluster/demo
 
 bench: all image-$(own_arch)

@@ -17,7 +17,10 @@ setup_file() {
 	cp -r "$checkout/deploy/chart" "$tree/deploy/"
 	make_image "$work/image.oci.tar" first
 	for key in ours theirs; do (cd "$work" && COSIGN_PASSWORD=secret cosign generate-key-pair --output-key-prefix $key 2>&1); done
-	export COSIGN_PASSWORD=secret IMAGE=$work/image.oci.tar
+	mkdir "$work/plugin"
+	for arch in amd64 arm64; do echo "$arch" | gzip >"$work/plugin/kubectl-compute_domains-v$version-linux-$arch.tar.gz"; done
+	printf 'spec:\n  version: v%s\n' "$version" >"$work/plugin/compute-domains.yaml"
+	export COSIGN_PASSWORD=secret IMAGE=$work/image.oci.tar PLUGIN=$work/plugin
 
 	crane registry serve --address 127.0.0.1:0 >"$work/registry.log" 2>&1 3>&- &
 	echo $! >"$work/registry.pid"
@@ -93,7 +96,8 @@ refused() {
 		jq -e --arg name "compute-domains-$version-$arch" '.name == $name' "$work/predicate"
 	done
 	(cd "$work/out" && sha256sum --check --strict SHA256SUMS)
-	[[ $(wc -l <"$work/out/SHA256SUMS") -eq 3 ]]
+	[[ $(wc -l <"$work/out/SHA256SUMS") -eq 6 ]]
+	cmp "$work/out/compute-domains.yaml" "$work/plugin/compute-domains.yaml"
 	cosign verify-blob --key "$work/ours.pub" --insecure-ignore-tlog --bundle "$work/out/SHA256SUMS.bundle" "$work/out/SHA256SUMS"
 	echo >>"$work/out/SHA256SUMS"
 	run cosign verify-blob --key "$work/ours.pub" --insecure-ignore-tlog --bundle "$work/out/SHA256SUMS.bundle" "$work/out/SHA256SUMS"
@@ -130,7 +134,11 @@ refused() {
 	refused "the chart's version is not 99.0.0"
 	sed -i 's/^\(version\|appVersion\): .*/\1: 99.0.0/' "$tree/deploy/chart/compute-domains/Chart.yaml"
 	run release "$repository"
+	refused "the kubectl plugin in $work/plugin is not of version 99.0.0"
+	sed -i 's/version: v.*/version: v99.0.0/' "$work/plugin/compute-domains.yaml"
+	run release "$repository"
 	refused "is of version $version, not 99.0.0"
+	sed -i "s/version: v.*/version: v$version/" "$work/plugin/compute-domains.yaml"
 	cp "$checkout/VERSION" "$tree/"
 	cp "$checkout/deploy/chart/compute-domains/Chart.yaml" "$tree/deploy/chart/compute-domains/"
 	run crane digest "$repository:v$version"
