@@ -319,6 +319,34 @@ class Demo:
         self.run("create", "namespace", NS, show=False)
         self.view = self.view_class(self.cluster)
 
+    def tool(self, *args):
+        """Runs the kubectl plugin of this build. It exits with 1 if it names a problem."""
+        print(f"$ kubectl compute-domains {' '.join(args)}", flush=True)
+        status = subprocess.run([self.kubectl, "compute-domains", *args], check=False).returncode
+        if status not in (0, 1):
+            raise RuntimeError(f"kubectl compute-domains ended with status {status}")
+        print(flush=True)
+
+    def unscheduled(self, name):
+        """Whether the scheduler finds no node for the pod."""
+        conditions = (c for p in self.view.all(self.view.pods) if p["metadata"]["name"] == name for c in p.get("status", {}).get("conditions", []))
+        return any(c["type"] == "PodScheduled" and c["status"] == "False" for c in conditions)
+
+    def explain(self):
+        """One pod more than there are nodes, and the cause that the kubectl plugin names."""
+        self.title("Each node runs one pod with a channel, so a fifth pod cannot start: kubectl compute-domains names the cause")
+        self.run("scale", "deployment", WORKLOAD, "--replicas=4")
+        self.view.until(lambda: self.view.ready(4), 90)
+        print("$ kubectl apply -f ...    # the pod \"fifth\", with the same claim template", flush=True)
+        self.run("apply", "-f", "-", stdin=FIFTH, show=False)
+        self.view.until(lambda: self.unscheduled("fifth"), 60)
+        self.tool("status")
+        self.tool("why", "fifth", "-n", NS)
+        self.tool("racks")
+        self.run("delete", "pod", "fifth")
+        self.run("scale", "deployment", WORKLOAD, "--replicas=3")
+        self.view.until(lambda: self.view.ready(3), 90)
+
     def apply(self):
         with open(os.path.join(self.folder, "manifests", self.manifest)) as f:
             manifest = f.read()
@@ -352,6 +380,7 @@ class Demo:
         self.run("scale", "deployment", WORKLOAD, "--replicas=3")
         took.append(("shrank from 4 to 3", self.view.until(lambda: self.view.ready(3), 90)))
 
+        self.explain()
         if not self.keep:
             self.title("The workload ends: the daemons stop IMEX, and wait for the next ComputeDomain")
             self.run("delete", "deployment", WORKLOAD)
@@ -360,6 +389,19 @@ class Demo:
             took.append(("deleted", self.view.until(self.view.deleted, 90)))
             self.no_pod_started(before)
         return took
+
+
+FIFTH = """
+apiVersion: v1
+kind: Pod
+metadata: {name: fifth}
+spec:
+  terminationGracePeriodSeconds: 0
+  resourceClaims: [{name: channel, resourceClaimTemplateName: compute-domain-0-rct}]
+  containers:
+  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"],
+     resources: {claims: [{name: channel}]}}
+"""
 
 
 class HostDemo(Demo):
