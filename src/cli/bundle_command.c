@@ -85,7 +85,7 @@ const struct command command_bundle = {
                 "`--from`. It contains the pods and "
                 "Events of the namespace and of the driver's namespace; with `--all-namespaces` those of all "
                 "namespaces. It contains no "
-                "Secrets, and no values of environment variables.",
+                "Secrets, and no values of environment variables except `IMEX_*`.",
         .reads = true,
         .run = bundle_run,
 };

@@ -249,6 +249,26 @@ static bool needs_gpus(const struct pod_case *c) {
         return false;
 }
 
+/* Whether the scheduler also gives reasons that concern neither channels nor GPUs. */
+static bool has_other_reason(const struct pod_case *c) {
+        static const char *const words[] = { "taint",
+                                             "node affinity",
+                                             "selector",
+                                             "Insufficient cpu",
+                                             "Insufficient memory",
+                                             "unschedulable",
+                                             "Too many pods",
+                                             "topology spread",
+                                             "anti-affinity",
+                                             "volume",
+                                             "Insufficient ephemeral-storage",
+                                             "free ports" };
+        for (size_t i = 0; c->waits && i < ARRAY_LEN(words); i++)
+                if (strstr(c->waits, words[i]))
+                        return true;
+        return false;
+}
+
 static void add_full(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
         const char *rack = inventory_rack_name(c->v, x->clique);
         const struct inventory_rack *other = freest_rack(inv, x->clique);
@@ -265,7 +285,7 @@ static void add_full(struct pod_case *c, const struct inventory *inv, const stru
 /* Names the cause from complete lists. */
 static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
         struct candidates all = { 0 }, own = { .rack = required_rack(c) };
-        if (has_affinity(c->pod) && c->n_placed && c->clique && *c->clique)
+        if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
                 own.clique = c->clique;
         count_candidates(inv, &all);
         count_candidates(inv, &own);
@@ -302,7 +322,7 @@ static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
                 diagnosis_add(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL), NULL,
                               "no free channel: %zu of %zu%s in use (%s)", own.used, own.seats, where,
                               users_of(c, inv, &own));
-        } else if (needs_gpus(c)) {
+        } else if (needs_gpus(c) && !has_other_reason(c)) {
                 diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,
                               "%zu of %zu nodes have a free channel, but the scheduler finds none with "
                               "enough GPUs: %s",

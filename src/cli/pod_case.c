@@ -130,10 +130,16 @@ static void find_siblings(struct pod_case *c) {
                         continue;
                 c->n_siblings++;
                 c->n_placed += p->node != NULL;
-                if (!c->clique && p->node)
-                        c->clique = inventory_clique(c->v, p->node);
+                if (!c->near)
+                        c->near = p->node;
         }
         c->n_siblings++;
+}
+
+const char *pod_case_clique(struct pod_case *c) {
+        if (!c->clique && c->near)
+                c->clique = inventory_clique(c->v, c->near);
+        return c->clique;
 }
 
 /* ---- lines ---- */
@@ -202,7 +208,7 @@ void pod_case_make(struct diagnosis *d, const struct pod_object *p, struct pod_c
         diagnosis_needs(d, VIEW_EVENTS, ns);
         find_claim(ret);
         find_case_domain(ret);
-        ret->clique = p->node ? inventory_clique(d->v, p->node) : NULL;
+        ret->near = p->node;
         find_siblings(ret);
         ret->prepare =
                 view_event(d->v, "Pod", ns, p->o.meta.name, p->o.meta.uid, "FailedPrepareDynamicResources");

@@ -16,8 +16,8 @@ struct pod_case {
         const char *domain_uid;           /* of its ComputeDomain; NULL: not known */
         const struct compute_domain *cd;
         const char *cd_name; /* its name, from whatever object names it; NULL: not known */
-        const char *clique;  /* partition of the pod's node, or of placed pods of the same workload; NULL:
-                                unknown */
+        const char *near;    /* the pod's node, or that of a placed pod of the same workload; NULL: none */
+        const char *clique; /* the partition of `near`; NULL: unknown, or not asked yet (pod_case_clique()) */
         size_t n_siblings, n_placed;        /* pods of the same workload with this one; those with a node */
         const struct event_object *prepare; /* the newest FailedPrepareDynamicResources; NULL: none */
         const char *waits;                  /* the message of the scheduler; NULL: none */
@@ -25,6 +25,8 @@ struct pod_case {
 
 /* Fills the case, and adds the lines about template, claim and ComputeDomain. */
 void pod_case_make(struct diagnosis *d, const struct pod_object *p, struct pod_case *ret);
+/* Finds the partition, after the lists that show it have been read. */
+const char *pod_case_clique(struct pod_case *c);
 /* Whether two Pods belong to the same workload. */
 bool pod_case_is_sibling(const struct pod_object *a, const struct pod_object *b);
 /* How long ago, for people. */

@@ -229,51 +229,72 @@ static bool diagnose_container(struct pod_case *c) {
         return false;
 }
 
-/* Another Event of the kubelet: a volume, the sandbox. */
-static bool diagnose_event(struct pod_case *c) {
-        static const char *const reasons[] = { "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox",
-                                               "Failed" };
+/* The newest Event of the kubelet about the start of the pod; NULL: none. It mounts volumes before it
+ * prepares claims, and pulls images after that. */
+static const struct event_object *newest_event(const struct pod_case *c) {
+        static const char *const reasons[] = {
+                "FailedPrepareDynamicResources", "FailedMount", "FailedAttachVolume",
+                "FailedCreatePodSandBox",        "Failed",      "Pulling"
+        };
         const struct kube_meta *m = &c->pod->o.meta;
-        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-                const struct event_object *e = view_event(c->v, "Pod", m->ns, m->name, m->uid, reasons[i]);
-                if (!e)
-                        continue;
+        const struct event_object **list;
+        size_t n = view_events(c->v, "Pod", m->ns, m->name, m->uid, &list);
+        for (size_t i = 0; i < n; i++)
+                if (has_string(reasons, ARRAY_LEN(reasons), list[i]->reason))
+                        return list[i];
+        return NULL;
+}
+
+/* The channel was given to the pod, or is not the problem. Returns whether the Event shows that. */
+static bool diagnose_event(struct pod_case *c, const struct event_object *e) {
+        if (!e || e == c->prepare)
+                return false;
+        if (streq(e->reason, "Pulling")) {
+                diagnosis_line(c->d, TERM_OK, "channel", "prepared");
+                diagnosis_hint(c->d, "The container runtime pulls an image: %s", str_or(e->message, ""));
+                c->d->fine = true;
+        } else {
                 diagnosis_add(c->d, reason_cause(CAUSE_CONTAINER_FAILED), NULL, "%s: %s", e->reason,
                               str_or(e->message, ""));
-                return true;
         }
-        return false;
+        return true;
+}
+
+/* The sources other than an Event, the most specific first. */
+static bool diagnose_reports(struct pod_case *c, const struct pod_object *daemon) {
+        if (diagnose_daemon(c, daemon))
+                return true;
+        if (c->cd && domain_diagnose_conditions(c->d, c->cd, c->pod->node))
+                return true;
+        if (c->asks && !c->v->hosts && !daemon && daemon_diagnose(c->d, c->pod->node))
+                return true;
+        return diagnose_member(c);
 }
 
 void prepare_diagnose(struct pod_case *c) {
         const struct pod_object *daemon = prepare_daemon(c);
-        const struct node_object *n;
+        const struct event_object *newest = newest_event(c);
         line_node(c);
         line_daemon(c, daemon);
-        n = view_find(c->v, VIEW_NODES, NULL, c->pod->node);
+        const struct node_object *n = view_find(c->v, VIEW_NODES, NULL, c->pod->node);
         if (n && !node_ready(&n->node)) {
                 diagnosis_add(c->d, reason_cause(CAUSE_NODE_DOWN), NULL, "the Node %s is not Ready",
                               c->pod->node);
                 return;
         }
+        if (diagnose_container(c) || diagnose_event(c, newest))
+                return;
         if (c->prepare && c->prepare->message) {
                 diagnosis_line(c->d, TERM_WAIT, "channel", "not given to the pod yet");
                 if (diagnose_message(c, daemon, c->prepare->message))
                         return;
         }
-        if (diagnose_container(c) || diagnose_daemon(c, daemon))
+        if (diagnose_reports(c, daemon))
                 return;
-        if (c->cd && domain_diagnose_conditions(c->d, c->cd, c->pod->node))
-                return;
-        if (c->asks && !c->v->hosts && !daemon && daemon_diagnose(c->d, c->pod->node))
-                return;
-        if (diagnose_event(c) || diagnose_member(c))
-                return;
-        int64_t since = c->v->source->now - c->pod->o.meta.created;
         if (c->prepare)
                 diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL, "%s",
                               plugin_part(c, str_or(c->prepare->message, "")));
-        else if (since < 60)
+        else if (c->v->source->now - c->pod->o.meta.created < 60)
                 diagnosis_hint(c->d, "The pod is new. Try again in a minute.");
         else if (!c->d->n_unread)
                 diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL,

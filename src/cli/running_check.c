@@ -103,8 +103,7 @@ void running_diagnose(struct pod_case *c) {
         view_read(c->v, VIEW_NODES, NULL);
         view_read(c->v, VIEW_SLICES, NULL);
         view_read(c->v, VIEW_FABRICS, NULL);
-        if (!c->clique)
-                c->clique = inventory_clique(c->v, c->pod->node);
+        pod_case_clique(c);
         check_containers(c);
         check_event(c);
         check_partition(c);

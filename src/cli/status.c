@@ -95,6 +95,8 @@ static void judge_nodes(struct overview *o) {
                                         n_withhold, n_withhold == 1 ? "s" : "", text)
                          : arena_printf(o->v->a, "%zu offer a channel", n_offer);
         o->nodes_mark = *text || !n_offer ? TERM_BAD : TERM_OK;
+        if (!n_offer && !n_withhold)
+                add_problem(o, NULL);
 }
 
 /* ---- ComputeDomains ---- */

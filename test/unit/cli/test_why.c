@@ -156,6 +156,34 @@ static void gpus_that_are_offered_twice_are_recognized_by_the_message(void **sta
         WHY("train-0", "gpus-twice", COMMAND_PROBLEM);
 }
 
+static void free_channels_and_taken_gpus_are_distinguished(void **state) {
+        (void)state;
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
+        cluster_put_pod(cluster,
+                        &(struct cluster_pod){
+                                .name = "train-0",
+                                .claim = "train-0.channel",
+                                .containers = "{'name':'main','resources':{'limits':{'nvidia.com/gpu':'4'},"
+                                              "'claims':[{'name':'channel'}]}}",
+                                .status = CLUSTER_UNSCHEDULED(CANNOT) });
+        WHY("train-0", "gpus", COMMAND_PROBLEM);
+}
+
+static void a_taint_is_no_lack_of_gpus(void **state) {
+        (void)state;
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
+        cluster_put_pod(cluster,
+                        &(struct cluster_pod){
+                                .name = "train-0",
+                                .claim = "train-0.channel",
+                                .containers = "{'name':'main','resources':{'limits':{'nvidia.com/gpu':'4'},"
+                                              "'claims':[{'name':'channel'}]}}",
+                                .status = CLUSTER_UNSCHEDULED(
+                                        "0/7 nodes are available: 1 cannot allocate "
+                                        "all claims, 6 node(s) had untolerated taint {x: y}.") });
+        WHY("train-0", "taint", COMMAND_PROBLEM);
+}
+
 /* 7 */
 static void imex_of_the_host_is_named_as_the_cause(void **state) {
         (void)state;
@@ -311,6 +339,22 @@ static void a_driver_that_is_not_registered_is_searched_on_the_node(void **state
         WHY("train-0", "not-registered", COMMAND_PROBLEM);
 }
 
+/* The kubelet pulls images only after it has prepared the claims. */
+static void an_earlier_refusal_is_no_cause_while_an_image_is_pulled(void **state) {
+        (void)state;
+        pod_is_created("Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
+        cluster_event(cluster, "Pod", "team-b", "train-0", "Pulling", "Pulling image example.com/train");
+        WHY("train-0", "pulling", COMMAND_FINE);
+}
+
+static void a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver(void **state) {
+        (void)state;
+        pod_is_created("Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
+        cluster_event(cluster, "Pod", "team-b", "train-0", "FailedMount",
+                      "MountVolume.SetUp failed for volume data");
+        WHY("train-0", "mount", COMMAND_PROBLEM);
+}
+
 /* No Event, and no condition: the rules of the controller name the cause. */
 static void the_rules_of_the_controller_are_the_last_source(void **state) {
         (void)state;
@@ -415,6 +459,8 @@ int main(void) {
                 T(a_misspelt_claim_template_is_compared_with_those_that_exist),
                 T(a_full_partition_of_the_other_pods_is_named_with_the_free_one),
                 T(gpus_that_are_offered_twice_are_recognized_by_the_message),
+                T(free_channels_and_taken_gpus_are_distinguished),
+                T(a_taint_is_no_lack_of_gpus),
                 T(imex_of_the_host_is_named_as_the_cause),
                 T(a_quota_that_forbids_the_daemon_is_named),
                 T(the_pod_that_still_holds_the_channel_is_named),
@@ -427,6 +473,8 @@ int main(void) {
                 T(a_pod_that_runs_without_a_channel_is_reported),
                 T(a_daemon_that_crashes_is_named_with_its_log),
                 T(a_driver_that_is_not_registered_is_searched_on_the_node),
+                T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
+                T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
                 T(without_cluster_rights_possible_causes_are_listed),
                 T(the_event_of_the_pod_needs_no_cluster_rights),
