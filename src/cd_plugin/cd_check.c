@@ -20,8 +20,8 @@ enum { PROC_MAX = 256 << 10, HOST_LIMIT_MS = 20000, HOST_INTERVAL_MS = 1000 };
 
 /* item fabric of compute-domain-kubelet-plugin: the GPUs are registered with the NVLink fabric, and
  * which partition the node is in */
-void cd_check_fabric(struct check_list *l, const struct nvml_facts *f, const struct imex_mode *mode,
-                     bool strict) {
+enum gpu_fabric_kind cd_check_fabric(struct check_list *l, const struct nvml_facts *f,
+                                     const struct imex_mode *mode, bool strict) {
         struct gpu_fabric fabric;
 
         gpu_fabric_from_facts(f, strict, &fabric);
@@ -43,6 +43,7 @@ void cd_check_fabric(struct check_list *l, const struct nvml_facts *f, const str
                 check_list_reason(l, "fabric", REASON_FABRIC_ERROR, fabric.reason);
                 break;
         }
+        return fabric.kind;
 }
 
 /* item imex-channels of compute-domain-kubelet-plugin: the NVIDIA driver has IMEX channels */
@@ -111,22 +112,28 @@ static void check_channels(struct check_list *l, const struct check_node_options
 
 /* item imex-programs of compute-domain-kubelet-plugin: the driver root contains nvidia-imex and
  * nvidia-imex-ctl */
-static void check_programs(struct check_list *l, const struct cd_check_options *o) {
+static bool check_programs(struct check_list *l, const struct cd_check_options *o, bool partition) {
         const struct driver_root root = { .host = o->node.flags->root_host,
                                           .here = o->node.flags->root_here };
         struct driver_file imex = { 0 }, ctl;
         struct err e;
 
+        if (mode_runs_daemons(o->mode) && !partition) {
+                check_list_skipped(l, "imex-programs",
+                                   "no daemon runs on a node that is in no NVLink partition");
+                return true;
+        }
         if ((mode_runs_daemons(o->mode) &&
              driver_root_find_binary(&root, "nvidia-imex", l->arena, &imex, &e) < 0) ||
-            driver_root_find_binary(&root, "nvidia-imex-ctl", l->arena, &ctl, &e) < 0)
+            driver_root_find_binary(&root, "nvidia-imex-ctl", l->arena, &ctl, &e) < 0) {
                 check_list_problem(
                         l, "imex-programs",
                         "Install the package nvidia-imex of the driver's version in the driver root.", "%s",
                         e.msg);
-        else
-                check_list_ok(l, "imex-programs", "%s%s%s", str_or(imex.host, ""), imex.host ? ", " : "",
-                              ctl.host);
+                return false;
+        }
+        check_list_ok(l, "imex-programs", "%s%s%s", str_or(imex.host, ""), imex.host ? ", " : "", ctl.host);
+        return true;
 }
 
 struct host_query {
@@ -150,7 +157,7 @@ static void cd_check_on_host(void *u) {
                 uv_stop(&q->loop);
 }
 
-static void check_host(struct check_list *l, const struct cd_check_options *o) {
+static void check_host(struct check_list *l, const struct cd_check_options *o, bool programs) {
         struct host_query q = { .o = o };
         const struct host_imex_options options = {
                 .root = { .host = o->node.flags->root_host, .here = o->node.flags->root_here },
@@ -163,6 +170,10 @@ static void check_host(struct check_list *l, const struct cd_check_options *o) {
                 .u = &q,
         };
 
+        if (!programs && !mode_runs_daemons(o->mode)) {
+                check_list_skipped(l, "host-imex", "nvidia-imex-ctl does not exist");
+                return;
+        }
         if (!o->queries_host) {
                 check_list_skipped(l, "host-imex", "the plugin does not query it (hostProbeInterval=0)");
                 return;
@@ -210,16 +221,13 @@ void cd_check_run(struct check_list *l, const struct cd_check_options *o) {
                                           .here = o->node.flags->root_here };
         const char *module = check_node_module_version(&o->node, l->arena);
         const char *min = mode_runs_daemons(o->mode) ? FACTS_MIN_DRIVER : NULL;
+        enum gpu_fabric_kind kind = GPU_FABRIC_ERROR;
         struct nvml_facts facts;
         struct str json;
         struct err e;
 
         check_node_common(l, &o->node);
         check_node_devices(l, &o->node, NULL, 0);
-        check_channels(l, &o->node);
-        check_programs(l, o);
-        check_host(l, o);
-        cd_check_toolkit(l, o);
         if (check_node_nvml(l, &root, NVML_ASK_FABRIC, l->arena, &json) < 0) {
                 check_judge_driver_version(l, module, NULL, min);
                 check_list_skipped(l, "fabric", "NVML does not answer");
@@ -227,6 +235,10 @@ void cd_check_run(struct check_list *l, const struct cd_check_options *o) {
                 check_list_reason(l, "nvml", REASON_DRIVER_NOT_READY, e.msg);
         } else {
                 check_judge_driver_version(l, module, facts.driver_version, min);
-                cd_check_fabric(l, &facts, o->mode, o->strict_fabric);
+                kind = cd_check_fabric(l, &facts, o->mode, o->strict_fabric);
         }
+        check_channels(l, &o->node);
+        bool programs = check_programs(l, o, kind != GPU_FABRIC_NONE);
+        check_host(l, o, programs);
+        cd_check_toolkit(l, o);
 }

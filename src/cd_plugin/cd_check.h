@@ -22,9 +22,9 @@ void cd_check_run(struct check_list *l, const struct cd_check_options *o);
 
 /* The following functions are pure. They are exported for tests. */
 
-/* Judges the partition, by the answer of NVML. */
-void cd_check_fabric(struct check_list *l, const struct nvml_facts *f, const struct imex_mode *mode,
-                     bool strict);
+/* Judges the partition, by the answer of NVML, and returns what it is. */
+enum gpu_fabric_kind cd_check_fabric(struct check_list *l, const struct nvml_facts *f,
+                                     const struct imex_mode *mode, bool strict);
 /* Judges the class of device numbers of the channels in /proc/devices. */
 void cd_check_channels(struct check_list *l, struct str proc_devices, unsigned count);
 /* Judges the answer of the host's nvidia-imex. */

@@ -82,7 +82,7 @@ int check_list_status(const struct check_list *l) {
 void check_list_text(const struct check_list *l, struct buf *out) {
         for (size_t i = 0; i < l->n; i++) {
                 const struct check_item *it = &l->items[i];
-                bool sentence = str_ends(it->text, ".");
+                bool sentence = str_ends(it->text, ".") || str_ends(it->text, "?");
                 buf_addf(out, "%-7s  %-18s  %s", state_names[it->state], it->name, it->text);
                 if (it->remedy && *it->remedy)
                         buf_addf(out, "%s Fix: %s", sentence ? "" : ".", it->remedy);

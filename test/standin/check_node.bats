@@ -97,6 +97,15 @@ snapshot() {
         [[ $output == *"problem  imex-channels"*"Fix: "* ]]
 }
 
+@test "a node without multi-node NVLink needs no IMEX" {
+        echo FABRIC_STATE=0 >>"$CONF"
+        rm "$ROOT"/usr/bin/nvidia-imex{,-ctl}
+        check "$CD_PLUGIN"
+        item fabric ok "no multi-node NVLink"
+        item imex-programs skipped
+        item host-imex ok
+}
+
 @test "without an NVIDIA driver the other items are still reported" {
         rm -r "$ROOT/usr"
         check "$GPU_PLUGIN"

@@ -32,6 +32,7 @@ REFUSED = {
     "an inner list's member outside of it": ("b:\n- c: ${l.m[].n}\n  d: ${l.m[].o[].p}", "l.m[].o[].p is in no item of its list"),
     "a list whose number is not known": ("b:\n- ${a[]}", "n_a is no parameter"),
     "pairs that are no list": ("b:\n  <<: ${a}", "<< wants a list of pairs"),
+    "a repeated member": ("b: !each(w) ${w[]}", "!each(w) is no mark of a template"),
     "a list in a text": ('b: "x${l.m:list(t)}"', "a list(t) stands alone"),
     "no YAML": ("b: [", "while parsing a flow node"),
     "a second document without a name": ("---\nb: 1", "a document is an object, and begins with ---"),
