@@ -279,9 +279,16 @@ static void on_pod(void *u, const struct kube_object *old, const struct kube_obj
                 send_later(r);
 }
 
+/* When the API server answers again, the report is retried at once. After a restore of etcd, the controllers
+ * wait one minute for the reports, and the pause can be as long. */
 static void pod_report_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
-        const struct pod_report *r = u;
+        struct pod_report *r = u;
 
+        if (!e && r->pause_ms && !r->call) {
+                r->pause_ms = 0;
+                r->due = loop_now_ms(kube_client_loop(r->client));
+                loop_timer_at(&r->timer, r->due);
+        }
         if (e)
                 log_warn("cannot watch own Pod: after a restore of etcd, the report is written again "
                          "only with the next change",
