@@ -185,6 +185,35 @@ static void a_channels_id_is_not_the_number_of_its_device(void **state) {
         checkpoint_done(&old);
 }
 
+/* An ID that is none: that of the device's name counts. */
+static void the_id_of_a_channel_is_not_negative(void **state) {
+        static const struct {
+                const char *name;
+                int64_t written, read;
+        } rows[] = { { "channel-3", 0, 0 }, { "channel-3", -1, 3 }, { "odd", -1, 0 } };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct checkpoint c = { .codec = &cd_device_codec, .boot_id = "boot-1" }, again = NONE;
+                const char *requests[] = { "channel", NULL }, *ids[] = { NULL };
+                struct node_device d = { .name = rows[i].name,
+                                         .pool = "node1",
+                                         .domain = "cd-uid",
+                                         .requests = requests,
+                                         .cdi_ids = ids,
+                                         .id = rows[i].written };
+                struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+                struct checkpoint_claim *claim = checkpoint_put(&c, "uid-1", "ns", "c", STR("{}"));
+                claim->state = CHECKPOINT_COMPLETED;
+                checkpoint_set_devices(claim, &d, 1);
+                checkpoint_encode(&c, &b);
+                assert_int_equal(checkpoint_decode((struct str){ b.p, b.n }, &again, &e), 0);
+                assert_int_equal(checkpoint_find(&again, "uid-1")->devices[0].id, rows[i].read);
+                buf_done(&b);
+                checkpoint_done(&c);
+                checkpoint_done(&again);
+        }
+}
+
 /* failure: a checkpoint has only the layout v1 -> it is read [go] */
 static void a_layout_with_v1_only_is_read(void **state) {
         (void)state;
@@ -406,6 +435,7 @@ int main(void) {
                 cmocka_unit_test(a_golden_vector_is_read_and_written_unchanged),
                 cmocka_unit_test(our_own_entries_give_the_golden_vector),
                 cmocka_unit_test(a_channels_id_is_not_the_number_of_its_device),
+                cmocka_unit_test(the_id_of_a_channel_is_not_negative),
                 cmocka_unit_test(a_layout_with_v1_only_is_read),
                 cmocka_unit_test(the_layout_of_25_3_0_rc2_is_read),
                 cmocka_unit_test(members_of_other_versions_survive),
