@@ -499,9 +499,11 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         make_namespaces();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
+                char name[sizeof n->name];
                 *n = (struct node){ .power = true, .connected = true };
-                snprintf(n->name, sizeof n->name, "node-%u", i);
-                snprintf(n->plugin_pod, sizeof n->plugin_pod, CHANNELS_POD, n->name);
+                snprintf(name, sizeof name, "node-%u", i);
+                memcpy(n->name, name, sizeof name);
+                snprintf(n->plugin_pod, sizeof n->plugin_pod, CHANNELS_POD, name);
                 snprintf(n->clique, sizeof n->clique, CLIQUE, i / NODES_OF_CLIQUE);
                 make_node(n);
                 start_plugin(n);
