@@ -267,7 +267,7 @@ names() {
         done
         eventually is INVALID state 0 1
         eventually is INVALID state 0 2
-        log_has 0 "refused the connection: ID node 0 looks for node 1, but this is node 2"
+        eventually log_has 0 "refused the connection: ID node 0 looks for node 1, but this is node 2"
         eventually log_has 0 "which is not its address here"
         [ "$(state 1 0)" = NEVER_CONNECTED ]
         [ "$(domain 0)" = DEGRADED ]
