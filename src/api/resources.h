@@ -4,6 +4,6 @@
 
 #include <stddef.h>
 
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 extern const struct kube_resource kube_compute_domains, kube_cliques, kube_fabrics;

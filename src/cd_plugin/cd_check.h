@@ -8,7 +8,6 @@
 #include "model/mode.h"
 #include "node/check_node.h"
 #include "nvidia/gpu_fabric.h"
-#include "nvidia/nvml.h"
 
 struct cd_check_options {
         struct check_node_options node;

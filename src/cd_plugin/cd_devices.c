@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 #include "api/names.h"
-#include "node/device_record.h"
+#include "node/checkpoint_layouts.h"
 
 bool cd_device_is_daemon(const struct node_device *d) {
         return streq(d->type, DEVICE_DAEMON);

@@ -7,6 +7,7 @@
  *     compute-domain-kubelet-plugin check-node  checks the node with the settings of the plugin
  *     compute-domain-kubelet-plugin channels    prints the IMEX channels of the container that it runs in
  *     compute-domain-kubelet-plugin nvml-worker query PATH    the process that asks NVML */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,16 +15,17 @@
 #include "api/names.h"
 #include "api/reasons.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/flags.h"
+#include "base/log.h"
 #include "cd_plugin/cd_check.h"
-#include "cd_plugin/cd_driver.h"
-#include "cd_plugin/channel_nodes.h"
-#include "cd_plugin/host_report.h"
-#include "cd_plugin/isolation.h"
-#include "cd_plugin/cd_metrics.h"
 #include "cd_plugin/cd_offer.h"
-#include "cd_plugin/rack_watch.h"
+#include "cd_plugin/cd_driver.h"
+#include "cd_plugin/cd_metrics.h"
+#include "cd_plugin/channel_nodes.h"
+#include "cd_plugin/host_imex.h"
+#include "cd_plugin/isolation.h"
+#include "kube/kube_client.h"
+#include "kube/kube_informer.h"
 #include "model/rack.h"
 #include "node/node_main.h"
 #include "node/prestart.h"
@@ -42,7 +44,7 @@ struct plugin {
         const char *rack_label;
         struct cd_metrics metrics;
         struct host_report *host_report;
-        struct rack_watch *rack;
+        struct kube_informer *rack;  /* watches our Node for the label with the name of its rack */
         struct isolation *isolation; /* NULL: isolation by domain */
         struct offering offering;    /* as last reported and published */
         const char *host_root;
@@ -67,7 +69,6 @@ static void report_on_pod(struct plugin *p, const struct offering *o) {
 }
 
 static void report_offering(struct plugin *p, const struct facts *f, const struct offering *o) {
-        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         cd_metrics_offered(&p->metrics, o->reason);
         report_on_pod(p, o);
         if (o->offered) {
@@ -75,7 +76,7 @@ static void report_offering(struct plugin *p, const struct facts *f, const struc
                          kv_str("clique", *f->fabric.clique_id ? f->fabric.clique_id : "none"),
                          kv_str("why", f->fabric.reason));
                 if (p->withheld[0])
-                        event_record(p->main.events, &node, EVENT_NORMAL,
+                        event_record(p->main.events, EVENT_NODE(p->flags.node), EVENT_NORMAL,
                                      REASON_COMPUTE_DOMAIN_DEVICES_OFFERED,
                                      "the %s of this node %s offered again",
                                      with_daemon(p) ? "IMEX channel and daemon" : "IMEX channel",
@@ -85,21 +86,38 @@ static void report_offering(struct plugin *p, const struct facts *f, const struc
         }
         log_warn("this node offers no devices", kv_str("reason", o->reason), kv_str("why", o->message));
         if (!streq(p->withheld, o->reason))
-                event_record(p->main.events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD,
+                event_record(p->main.events, EVENT_NODE(p->flags.node), EVENT_WARNING,
+                             REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD,
                              "no IMEX channel%s is offered on this node (%s): %s",
                              with_daemon(p) ? " or daemon" : "", o->reason, o->message);
         snprintf(p->withheld, sizeof p->withheld, "%s", o->reason);
 }
 
+struct labelled_node {
+        struct kube_object o;
+        struct jd_pair *labels;
+        size_t n_labels;
+};
+static const struct jd_field fields[] = {
+        JD_OBJ(struct labelled_node, "metadata", o.meta, kube_f_meta),
+        JD_MAP(struct labelled_node, "metadata>labels", labels),
+        JD_END,
+};
+
+/* NULL: the Node has no such label, or `o` is NULL. */
+static const char *rack_name(const struct plugin *p, const struct kube_object *o) {
+        const struct labelled_node *n = (const struct labelled_node *)o;
+        return n ? jd_pair_get(n->labels, n->n_labels, p->rack_label) : NULL;
+}
+
 static void report_unlabelled(struct plugin *p, bool is, const char *rack) {
-        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         if (is && !p->rack_reported)
-                event_record(p->main.events, &node, EVENT_WARNING, REASON_RACK_LABEL_MISSING,
-                             "this node has no label %s with the name of its rack "
-                             "(rackDomains.nameFromNodeLabel), so it %s%s",
-                             p->rack_label,
-                             rack ? "is in the rack of its NVLink partition, " : "is in no rack",
-                             str_or(rack, ""));
+                event_record(
+                        p->main.events, EVENT_NODE(p->flags.node), EVENT_WARNING, REASON_RACK_LABEL_MISSING,
+                        "this node has no label %s with the name of its rack "
+                        "(rackDomains.nameFromNodeLabel), so it %s%s",
+                        p->rack_label, rack ? "is in the rack of its NVLink partition, " : "is in no rack",
+                        str_or(rack, ""));
         p->rack_reported = is;
 }
 
@@ -107,9 +125,12 @@ static void cd_plugin_main_publish(struct plugin *p) {
         const struct facts *f = facts_get(p->cd.facts);
         const char *clique = f->usable ? f->fabric.clique_id : "", *label = NULL;
         char rack[RACK_MAX + 1];
-        /* Nodes with a wrong rack would get a separate ComputeDomain. */
-        if (p->rack && !rack_watch_value(p->rack, &label))
-                return;
+        if (p->rack) {
+                const struct kube_object *o = kube_informer_get(p->rack, NULL, p->flags.node);
+                if (!o) /* nodes with a wrong rack would get a separate ComputeDomain */
+                        return;
+                label = rack_name(p, o);
+        }
         bool racked = p->racks && rack_id(label, clique, rack);
         if (p->rack && f->usable)
                 report_unlabelled(p, !label, racked ? rack : NULL);
@@ -131,8 +152,31 @@ static void publish_known(struct plugin *p) {
                 cd_plugin_main_publish(p);
 }
 
-static void cd_plugin_main_on_rack(void *u) {
-        publish_known(u);
+static void on_node(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct plugin *p = u;
+        if (!old || !streq(rack_name(p, old), rack_name(p, now)))
+                publish_known(p);
+}
+
+static void on_node_failing(void *u, const struct kube_resource *res, const struct err *e) {
+        const struct plugin *p = u;
+        if (e)
+                log_warn("cannot watch the node for the label of its rack", kv_str("node", p->flags.node),
+                         kv_str("label", p->rack_label), kv_err(e));
+}
+
+static struct kube_informer *watch_rack(struct plugin *p) {
+        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", p->flags.node);
+        return kube_informer_new(p->main.kube,
+                                 &(struct kube_informer_options){ .res = &kube_nodes,
+                                                                  .field_selector = selector,
+                                                                  .fields = fields,
+                                                                  .size = sizeof(struct labelled_node),
+                                                                  .metadata_only = true,
+                                                                  .first_from_cache = true,
+                                                                  .changed = on_node,
+                                                                  .failing = on_node_failing,
+                                                                  .u = p });
 }
 
 /* The daemon's device stays: IMEX must run until the pods have ended. */
@@ -249,7 +293,7 @@ static void *cd_plugin_main_start(struct node_main *m) {
                 p->cd.u = p;
         }
         if (p->racks && *p->rack_label)
-                p->rack = rack_watch_new(m->kube, p->flags.node, p->rack_label, cd_plugin_main_on_rack, p);
+                p->rack = watch_rack(p);
         p->cd.loop = &m->loop;
         p->cd.kube = m->kube;
         p->cd.events = m->events;
@@ -264,7 +308,7 @@ static void *cd_plugin_main_start(struct node_main *m) {
 
 static void cd_plugin_main_stop(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        rack_watch_free(p->rack);
+        kube_informer_free(p->rack);
         isolation_free(p->isolation);
         host_imex_free(p->cd.host);
         host_report_free(p->host_report);

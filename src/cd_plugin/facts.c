@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "cd_plugin/edits.h"
-#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_session.h"
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 

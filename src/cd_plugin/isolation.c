@@ -78,7 +78,6 @@ struct holdings *isolation_holdings(const struct isolation *i) {
 /* ---- the container toolkit ---- */
 
 static void isolation_gpu_report_toolkit(struct isolation *i) {
-        const struct event_about node = { "v1", "Node", NULL, i->o.node, i->o.node };
         const char *why;
         enum toolkit_answer answer = toolkit_watch_get(i->toolkit, &why);
         cd_metrics_toolkit(i->o.metrics, answer);
@@ -88,14 +87,15 @@ static void isolation_gpu_report_toolkit(struct isolation *i) {
                  kv_str("answer", toolkit_answer_names[answer]), kv_str("why", why));
         if (answer == TOOLKIT_NOT_FOUND && !i->o.trust_toolkit)
                 event_record(
-                        i->o.events, &node, EVENT_WARNING, REASON_CONTAINER_TOOLKIT_NOT_FOUND,
+                        i->o.events, EVENT_NODE(i->o.node), EVENT_WARNING, REASON_CONTAINER_TOOLKIT_NOT_FOUND,
                         "no configuration of the NVIDIA container toolkit was found on this node (%s, %s): "
                         "if it is installed elsewhere, make sure that it sets " TOOLKIT_SETTING
                         "=true, because otherwise any container can get any IMEX channel by requesting it",
                         toolkit_paths[0], toolkit_paths[1]);
         else if (answer == TOOLKIT_GIVES && i->o.trust_toolkit)
                 event_record(
-                        i->o.events, &node, EVENT_WARNING, REASON_CONTAINER_TOOLKIT_GIVES_CHANNELS,
+                        i->o.events, EVENT_NODE(i->o.node), EVENT_WARNING,
+                        REASON_CONTAINER_TOOLKIT_GIVES_CHANNELS,
                         "%s, so any container can get any IMEX channel by requesting it; devices are offered "
                         "nevertheless (imex.trustContainerToolkit)",
                         why);

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "cd_plugin/go_folder.h"
+#include "cd_plugin/go_daemon.h"
 #include "imex/imex_state.h"
 #include "model/assignment_id.h"
 #include "model/clique.h"

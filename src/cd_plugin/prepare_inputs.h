@@ -10,7 +10,7 @@
  * annotation. */
 #pragma once
 
-#include "cd_plugin/go_clique.h"
+#include "cd_plugin/go_daemon.h"
 #include "cd_plugin/state.h"
 
 /* The type of op->own between prepare_inputs_fetch() and prepare_inputs_release(). */

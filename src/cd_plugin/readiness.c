@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "base/watch_file.h"
 #include "cd_plugin/cd_devices.h"
-#include "cd_plugin/go_folder.h"
-#include "imex/imex_log.h"
+#include "cd_plugin/go_daemon.h"
+#include "imex/imex_ctl.h"
 #include "imex/imex_state.h"
 
 struct domain {

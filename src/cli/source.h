@@ -7,7 +7,7 @@
 #include <yyjson.h>
 
 #include "base/err.h"
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 struct source_query {
         const struct kube_resource *res;

@@ -8,7 +8,7 @@
 #include "api/claim.h"
 #include "api/kinds.h"
 #include "base/json.h"
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 extern const struct kube_resource tool_kinds_deployments, tool_kinds_device_classes, tool_kinds_quotas,
         tool_kinds_policies;

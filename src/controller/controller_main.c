@@ -14,7 +14,6 @@
 #include "base/loop.h"
 #include "controller/config.h"
 #include "controller/controller.h"
-#include "controller/dump.h"
 #include "controller/controller_metrics.h"
 #include "controller/uninstall.h"
 #include "kube/leader.h"

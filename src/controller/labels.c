@@ -93,7 +93,6 @@ static bool may_write_label(struct controller *c, const struct node *n, const ch
 
 /* The label of the domain. False: it stays for now. */
 static bool find_label(struct controller *c, const struct node *n, const char *key, const char **ret) {
-        const struct event_about node = { "v1", "Node", NULL, n->o.meta.name, n->o.meta.name };
         struct justified j = justified_on(c, n->o.meta.name);
         struct rules_label_facts facts = { 0 };
         const char *broken = NULL;
@@ -104,7 +103,7 @@ static bool find_label(struct controller *c, const struct node *n, const char *k
                 broken = rules_label_check(j.current, *ret, j.list, j.n, &facts);
         free(j.list);
         if (broken)
-                checks_failed(c, CHECKS_LABEL, &node, broken);
+                checks_failed(c, CHECKS_LABEL, EVENT_NODE(n->o.meta.name), broken);
         return differs && !broken;
 }
 
@@ -171,8 +170,7 @@ void labels_changed(struct controller *c, const struct node *was, const struct n
                 return;
         log_warn("the label " CD_LABEL " of a node was changed by another client", kv_str("node", name),
                  kv_str("was", str_or(was->domain_uid, "")), kv_str("is", str_or(is->domain_uid, "")));
-        struct event_about node = { "v1", "Node", NULL, name, name };
-        event_record(c->events, &node, EVENT_WARNING, REASON_COMPUTE_DOMAIN_LABEL_CHANGED,
+        event_record(c->events, EVENT_NODE(name), EVENT_WARNING, REASON_COMPUTE_DOMAIN_LABEL_CHANGED,
                      "label " CD_LABEL " was %s%s by another client. Only the driver may write it, because "
                      "it names the ComputeDomain of the pods on this node, and starts and stops IMEX "
                      "here. The driver restores the label. Stop the client that writes it",

@@ -3,11 +3,42 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <uthash.h>
 
 #include "api/names.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/stderr.h"
 #include "rules/rules.h"
+
+/* ---- keys ---- */
+
+static const char *const names[KEY_KINDS] = {
+        [KEY_DOMAIN] = "domain", [KEY_NODE] = "node",       [KEY_RACK] = "rack",
+        [KEY_FABRIC] = "fabric", [KEY_DAEMONS] = "daemons",
+};
+
+const char *key_kind_name(enum key_kind kind) {
+        BUG_ON(kind >= KEY_KINDS);
+        return names[kind];
+}
+
+void key_render(enum key_kind kind, const char *name, struct buf *out) {
+        buf_adds(out, key_kind_name(kind));
+        buf_addc(out, '/');
+        buf_adds(out, name);
+}
+
+struct key key_parse(const char *text) {
+        const char *slash = strchr(text, '/');
+
+        BUG_ON(!slash);
+        for (size_t i = 0; i < KEY_KINDS; i++)
+                if (str_eq((struct str){ text, (size_t)(slash - text) }, str_from(names[i])))
+                        return (struct key){ (enum key_kind)i, slash + 1 };
+        BUG_ON("no such kind of key");
+}
 
 /* ---- the caches ---- */
 
@@ -202,8 +233,9 @@ static bool trace_template(void *u, const struct kube_object *o) {
         return true;
 }
 
-struct mode_traces records_traces(const struct controller *c, const char *uid,
-                                  const struct compute_domain *cd) {
+/* `cd` may be NULL. */
+static struct mode_traces records_traces(const struct controller *c, const char *uid,
+                                         const struct compute_domain *cd) {
         struct tracing t = { c, cd, mode_traces_of(cd) };
         kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
         return t.traces;
@@ -332,4 +364,76 @@ void records_done(struct controller *c) {
                 records_requeue(c, c->paused);
         while (c->written)
                 forget_written(c, c->written);
+}
+
+/* ---- first_seen ---- */
+
+/* A fact that no caller has recorded for this time is forgotten. */
+enum { FORGET_S = 3600 };
+
+struct seen {
+        UT_hash_handle hh;
+        int64_t since, asked;
+        char what[];
+};
+
+struct first_seen {
+        struct seen *list; /* in the order of `asked` */
+};
+
+struct first_seen *first_seen_new(void) {
+        return xnew(struct first_seen);
+}
+
+static void first_seen_drop(struct first_seen *s, struct seen *m) {
+        HASH_DEL(s->list, m);
+        free(m);
+}
+
+void first_seen_free(struct first_seen *s) {
+        while (s && s->list)
+                first_seen_drop(s, s->list);
+        free(s);
+}
+
+int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now) {
+        BUG_ON(!what || now <= 0);
+        struct seen *m;
+        size_t n = strlen(what) + 1;
+        HASH_FIND_STR(s->list, what, m);
+        if (m) {
+                HASH_DEL(s->list, m);
+        } else {
+                m = xcalloc(1, sizeof *m + n);
+                memcpy(m->what, what, n);
+                m->since = now;
+        }
+        m->asked = now;
+        HASH_ADD_STR(s->list, what, m);
+        while (s->list->asked + FORGET_S < now)
+                first_seen_drop(s, s->list);
+        return m->since;
+}
+
+bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int64_t now,
+                    int64_t *recheck_s) {
+        int64_t left = first_seen_at(s, what, now) + seconds - now;
+        if (left > 0 && (!*recheck_s || left < *recheck_s))
+                *recheck_s = left;
+        return left <= 0;
+}
+
+int64_t first_seen_left(const struct first_seen *s, int64_t seconds, int64_t now) {
+        int64_t most = 0;
+        for (const struct seen *m = s->list; m; m = m->hh.next)
+                if (m->since + seconds - now > most)
+                        most = m->since + seconds - now;
+        return most;
+}
+
+void first_seen_forget(struct first_seen *s, const char *what) {
+        struct seen *m;
+        HASH_FIND_STR(s->list, what, m);
+        if (m)
+                first_seen_drop(s, m);
 }

@@ -3,18 +3,19 @@
  * queue of keys. The module decides and writes nothing. Loop thread only. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <uthash.h>
 
 #include "api/kinds.h"
 #include "base/loop.h"
 #include "base/metrics.h"
-#include "controller/config.h"
-#include "controller/live_read.h"
-#include "controller/crds.h"
-#include "controller/keys.h"
-#include "controller/first_seen.h"
-#include "controller/leases.h"
+#include "base/str.h"
 #include "controller/allocations.h"
+#include "controller/config.h"
+#include "controller/crds.h"
+#include "controller/leases.h"
+#include "controller/live_read.h"
 #include "controller/writes.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_informer.h"
@@ -23,6 +24,33 @@
 #include "model/fabric.h"
 #include "render/objects.h"
 #include "rules/node_counts.h"
+
+/* ---- keys ---- */
+
+/* A key of the work queue names an object that needs a decision. The queue and controller/writes compare keys
+ * as texts. */
+enum key_kind {
+        KEY_DOMAIN,  /* a ComputeDomain, by its UID */
+        KEY_NODE,    /* a Node, by its name */
+        KEY_RACK,    /* a rack, by its ID */
+        KEY_FABRIC,  /* a partition, by its clique ID */
+        KEY_DAEMONS, /* the DaemonSet of the daemons and its claim template; they have no name */
+        KEY_KINDS
+};
+
+struct key {
+        enum key_kind kind;
+        const char *name;
+};
+
+/* Appends the text of the key. */
+void key_render(enum key_kind kind, const char *name, struct buf *out);
+/* Parses a text of key_render(). The name in the result points into the text. */
+struct key key_parse(const char *text);
+/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric" or "daemons". */
+const char *key_kind_name(enum key_kind kind);
+
+#define KEY_OF_DAEMONS "daemons/"
 
 /* A namespace that may have daemons of the Go driver: the driver's, and those of earlier installations. */
 struct controller_namespace {
@@ -159,7 +187,7 @@ const char *records_stale(const struct controller *c);
 /* Makes the caches deliver all changes that they have received. Call it before a decision. */
 void records_catch_up(const struct controller *c);
 
-/* The functions below queue a key (controller/keys.h). They do nothing while this replica does not lead. */
+/* The functions below queue a key. They do nothing while this replica does not lead. */
 void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id); /* does nothing while racks are off */
@@ -184,9 +212,6 @@ const struct compute_domain *records_domain(const struct controller *c, const ch
 const struct node *records_node(const struct controller *c, const char *name);
 const char *records_node_clique(const struct controller *c, const char *node);
 const char *records_node_rack(const struct controller *c, const char *node); /* NULL: no slice has a rack */
-/* `cd` may be NULL. */
-struct mode_traces records_traces(const struct controller *c, const char *uid,
-                                  const struct compute_domain *cd);
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Returns the fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique);
@@ -209,3 +234,23 @@ const struct controller_written *records_written(const struct controller *c, con
 void records_forget_written(struct controller *c, const char *node);
 /* Forgets all ComputeDomains, paused removals and labels. */
 void records_done(struct controller *c);
+
+/* ---- first_seen ---- */
+
+/* Tracks for how long facts have been true, as observed by this process. Times are clock_mono_s(), because
+ * the clocks of other machines may be wrong, and the clock of this machine may be set. The records do not
+ * survive a restart, so no fact is older than the process. */
+struct first_seen;
+
+struct first_seen *first_seen_new(void);
+void first_seen_free(struct first_seen *s);
+/* Records that the fact `what` is true at `now`. Returns since when it has been true. */
+int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now);
+/* Records that the fact is true at `now`. Returns whether it has been true for at least `seconds`. If not,
+ * lowers *recheck_s (0: unset) to the number of seconds that remain. */
+bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int64_t now, int64_t *recheck_s);
+/* Returns in how many seconds all recorded facts will have been true for `seconds`; 0: they already have
+ * been. */
+int64_t first_seen_left(const struct first_seen *s, int64_t seconds, int64_t now);
+/* Records that the fact is no longer true. */
+void first_seen_forget(struct first_seen *s, const char *what);

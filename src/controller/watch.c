@@ -1,13 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/watch.h"
+
 #include "api/names.h"
+#include "api/reasons.h"
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "controller/allocations.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
-#include "controller/pod_groups.h"
 #include "controller/rack_domains.h"
-#include "controller/watch.h"
+#include "controller/records.h"
+
+/* ---- PodGroups ---- */
+
+/* Reports PodGroups that share one claim for a channel.
+ *
+ * A channel belongs to a node. So a claim that a PodGroup names in spec.resourceClaims (Kubernetes 1.36 and
+ * later, gate DRAWorkloadResourceClaims) keeps all Pods of the group that use it on one node, and the
+ * scheduler only reports that it cannot place them. The Event of the PodGroup names the claim and the
+ * ComputeDomain, and states what to write instead. The leader writes one Event for each such claim. */
+
+static void pod_groups_report(struct controller *c, const struct claim_record *r) {
+        const struct claim_group *g = r->group;
+        const struct compute_domain *cd = records_domain(c, g->domain_uid);
+        if (!cd || !cd->channel || !streq(cd->o.meta.ns, r->o.meta.ns))
+                return;
+        event_record(
+                c->events,
+                &(struct event_about){ g->api_version, CLAIM_GROUP_KIND, r->o.meta.ns, g->name, g->uid },
+                EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE,
+                "ResourceClaim %s, which the Pods of this group share, is for a channel of ComputeDomain "
+                "'%s'. A channel belongs to one node, so all these Pods can only run on the same node. "
+                "For Pods on several nodes, recreate the PodGroup without the claim in "
+                "spec.resourceClaims, and let each Pod name the claim template %s in its own "
+                "spec.resourceClaims",
+                r->o.meta.name, cd->o.meta.name, cd->channel->template_name);
+}
+
+/* Call this when a claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). */
+static void pod_groups_changed(struct controller *c, const struct claim_record *was,
+                               const struct claim_record *is) {
+        if (c->leading && is && is->group && !(was && was->group) && records_synced(c))
+                pod_groups_report(c, is);
+}
+
+static bool report_one(void *u, const struct kube_object *o) {
+        const struct claim_record *r = (const struct claim_record *)o;
+        if (r->group)
+                pod_groups_report(u, r);
+        return true;
+}
+
+/* Reports all such claims in the cache. Call it when the replica has become the leader. */
+static void pod_groups_report_all(struct controller *c) {
+        kube_informer_each(c->claims, report_one, c);
+}
 
 /* ---- keys of indexes ---- */
 

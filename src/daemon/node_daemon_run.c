@@ -5,11 +5,36 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/orphans.h"
+
+/* ---- orphans ---- */
+
+static void orphans_on_sigchld(void *u, int signum) {
+        for (;;) {
+                siginfo_t info = { 0 };
+
+                if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
+                        return;
+                /* The leader of a group may be a child of ours, which its owner reaps on the same signal.
+                 * Other children are reaped on the next signal. */
+                if (getpgid(info.si_pid) == info.si_pid)
+                        return;
+                (void)waitpid(info.si_pid, NULL, WNOHANG);
+        }
+}
+
+void orphans_start(struct orphans *o, uv_loop_t *loop) {
+        (void)loop_signal_init(&o->sigchld, loop, SIGCHLD, orphans_on_sigchld, o);
+        loop_signal_unref(&o->sigchld);
+}
+
+void orphans_stop(struct orphans *o) {
+        loop_signal_done(&o->sigchld);
+}
 
 /* proc(5): from -1000 (never killed) to 1000. */
 enum { OOM_STEP = 100, OOM_LAST = 1000 };

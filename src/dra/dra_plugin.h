@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "dra/grpc_server.h"
 
 struct dra_plugin;
 struct dra_op;
@@ -71,3 +72,10 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
 void dra_op_unprepared(struct dra_op *op);
 /* Answers the operation with an error. `msg` appears unchanged in the pod's Event. */
 void dra_op_fail(struct dra_op *op, const char *msg);
+
+/* Handles one NodePrepareResources or NodeUnprepareResources call of the kubelet. Each claim in the
+ * call becomes an operation, and the call is answered when the last operation has ended. */
+
+/* Takes ownership of the call. `ops` must outlive it. */
+void dra_call_start(const struct dra_plugin_ops *ops, void *u, bool prepare, struct grpc_call *grpc,
+                    struct str message);

@@ -3,7 +3,7 @@
  * and MIG devices, the files of the driver for containers, and the CDI hook. */
 #pragma once
 
-#include "gpu_plugin/device.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "node/check_node.h"
 #include "nvidia/driver_set.h"
 #include "nvidia/inventory.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nvidia/mig_profile.h"
+#include "nvidia/inventory.h"
 #include "nvidia/pci_facts.h"
 
 enum {

@@ -4,8 +4,56 @@
  * them. */
 #pragma once
 
-#include "gpu_plugin/device.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "node/slice.h"
 #include "nvidia/inventory.h"
+
+/* ---- a GPU or a MIG device as plain data ---- */
+
+/* Values of the attribute "type". */
+#define GPU_TYPE_FULL "gpu"
+#define GPU_TYPE_MIG "mig"
+
+enum gpu_kind { GPU_FULL, GPU_MIG };
+
+struct gpu_device {
+        enum gpu_kind kind;
+        const char *name; /* "gpu-0"; for a MIG device "gpu-0-mig-1g10gb-19-0"; for several compute instances
+                             in one GPU instance "gpu-0-mig-1c3g40gb-9-0" and "gpu-0-mig-1c3g40gb-9-0-1" */
+        const char *uuid; /* "GPU-...", "MIG-..." */
+        unsigned minor;   /* the number in /dev/nvidia<minor>; a MIG device has the minor of its parent */
+        const char *address; /* PCI address, "0000:16:00.0"; a MIG device has its parent's; NULL: unknown */
+        /* MIG devices only. */
+        const char *parent_uuid;
+        unsigned gpu_instance, compute_instance; /* IDs in capabilities/gpu<minor>/mig/gi<...>/ci<...> */
+        bool graphics;                           /* its profile includes the device nodes in /dev/dri */
+        struct offered_device offered;           /* its entry in the ResourceSlice */
+};
+
+/* A device that is left out, because it cannot be described. The other devices are still listed. */
+struct gpu_left_out {
+        const char *what; /* "GPU 3", "MIG device 0 of gpu-1" */
+        const char *why;  /* the reason, for people */
+};
+
+/* The devices of this node. They are sorted by minor; a whole GPU precedes its MIG devices, which are sorted
+ * by profile and placement. */
+struct gpu_devices {
+        struct arena *arena;        /* owns all of the memory */
+        const char *driver_version; /* as NVML returns it and as it appears in file names: "580.95.05" */
+        struct gpu_device *items;
+        size_t n;
+        struct gpu_left_out *left_out;
+        size_t n_left_out;
+        bool incomplete;          /* a device is left out because NVML failed to describe it in this query */
+        size_t n_persistence_off; /* GPUs without persistence mode */
+};
+
+/* Finds a device by its name. Returns NULL if no device has that name. */
+const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char *name);
 
 /* Describes the devices of an inventory. Reads only sysfs, below `sys`. All memory is allocated in
  * ret->arena; the caller frees it with gpu_devices_done(). */

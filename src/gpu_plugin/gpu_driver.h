@@ -4,7 +4,7 @@
 #pragma once
 
 #include "api/gates.h"
-#include "gpu_plugin/device.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "gpu_plugin/gpu_record.h"
 #include "node/ops.h"
 #include "nvidia/driver_root.h"

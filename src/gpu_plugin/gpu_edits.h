@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "cdi/cdi.h"
-#include "gpu_plugin/device.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "nvidia/driver_set.h"
 #include "nvidia/proc_files.h"
 

@@ -2,7 +2,7 @@
 /* gpu_offer: builds the content of this node's ResourceSlices. Pure. */
 #pragma once
 
-#include "gpu_plugin/device.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "gpu_plugin/health.h"
 
 /* Returns the content as a copy with its own arena. A node without devices publishes an empty slice. `h` is

@@ -105,8 +105,7 @@ static int plan_common(struct gpu *g, struct arena *a, struct err *e) {
         if (gpu_edits_common(&p->options, &g->files, a, &p->common, e) == 0)
                 return 0;
         if (e->kind == ERR_NOT_FOUND && e->code == GPU_EDITS_NO_UVM) {
-                const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
-                event_record(g->claims->o.events, &node, EVENT_WARNING, REASON_UVM_NOT_LOADED,
+                event_record(g->claims->o.events, EVENT_NODE(g->o.node), EVENT_WARNING, REASON_UVM_NOT_LOADED,
                              "no pod gets a GPU on this node: %s", e->msg);
         }
         return -1;

@@ -18,7 +18,6 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/loop.h"
-#include "gpu_plugin/device_plugin.h"
 #include "gpu_plugin/gpu_check.h"
 #include "gpu_plugin/gpu_driver.h"
 #include "gpu_plugin/gpus.h"
@@ -26,7 +25,7 @@
 #include "gpu_plugin/monitor.h"
 #include "gpu_plugin/gpu_offer.h"
 #include "gpu_plugin/gpu_report.h"
-#include "gpu_plugin/toolkit_gpus.h"
+#include "gpu_plugin/gpu_conflicts.h"
 #include "node/node_main.h"
 
 #define PROGRAM "gpu-kubelet-plugin"
@@ -53,8 +52,7 @@ struct plugin {
         struct gpus *gpus;
         struct monitor *monitor; /* NULL: the GPUs' health is not monitored */
         struct gpu *driver;
-        struct device_plugin *device_plugin;
-        struct toolkit_gpus_watch *toolkit;
+        struct gpu_conflicts *conflicts;
         char *sys, *dev;
         /* The hook that CDI files name. */
         char *hook_program, *hook;
@@ -77,14 +75,13 @@ static void gpu_plugin_main_publish(struct plugin *p);
 /* A node on which the hook fails offers no GPU, because pods with a GPU would never start. A setting of the
  * node may be the cause. */
 static void hook_fails(struct plugin *p, const char *reason, const char *problem) {
-        struct event_about node = { "v1", "Node", NULL, p->flags.node, p->flags.node };
         char error[sizeof p->hook_error];
         snprintf(error, sizeof error, "the CDI hook does not work on this node: %s", problem);
         if (!streq(p->hook_error, error)) {
                 log_error("no GPU is published, because the CDI hook does not work on this node",
                           kv_str("hook", p->hook), kv_str("problem", problem));
                 event_record(
-                        p->main.events, &node, EVENT_WARNING, reason,
+                        p->main.events, EVENT_NODE(p->flags.node), EVENT_WARNING, reason,
                         "no GPU of this node is published, because containers with GPUs would not start: "
                         "%s",
                         error);
@@ -210,16 +207,6 @@ static void on_gpus(void *u) {
 
 /* ---- their health ---- */
 
-static void gpu_plugin_main_on_xid(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {
-        struct plugin *p = u;
-        gpu_report_xid(&p->report, d, xid, of_program);
-}
-
-static void gpu_plugin_main_on_watch(void *u, const struct err *e) {
-        struct plugin *p = u;
-        gpu_report_watch(&p->report, e);
-}
-
 static void gpu_plugin_main_on_health(void *u) {
         gpu_plugin_main_publish(u);
         inform_driver(u);
@@ -258,8 +245,7 @@ static void start_monitor(struct plugin *p) {
                 monitor_new(&p->main.loop, &(struct monitor_options){ .of_programs = &of_programs,
                                                                       .folder = p->main.plugin_dir,
                                                                       .boot_id = p->main.boot_id,
-                                                                      .xid = gpu_plugin_main_on_xid,
-                                                                      .watch = gpu_plugin_main_on_watch,
+                                                                      .report = &p->report,
                                                                       .changed = gpu_plugin_main_on_health,
                                                                       .u = p });
 }
@@ -278,16 +264,6 @@ static void on_nvml_failed(void *u, const char *kind) {
 static void on_refused(void *u, const char *device, const struct err *e) {
         struct plugin *p = u;
         gpu_report_refused(&p->report, device, e);
-}
-
-static void on_device_plugin(void *u, const char *offers) {
-        struct plugin *p = u;
-        gpu_report_device_plugin(&p->report, offers);
-}
-
-static void gpu_plugin_main_on_toolkit(void *u, enum toolkit_gpus answer, const char *why) {
-        struct plugin *p = u;
-        gpu_report_toolkit(&p->report, answer, why);
 }
 
 static void gpu_plugin_main_on_recorded(void *u, const struct checkpoint *table) {
@@ -358,10 +334,9 @@ static void *gpu_plugin_main_start(struct node_main *m) {
         report_unused_flags(p);
         install_hook(p);
         start_monitor(p);
-        p->device_plugin = device_plugin_new(m->kube, p->flags.node, on_device_plugin, p);
         const struct driver_root roots[] = { m->root, { .host = "/", .here = p->host_root } };
-        p->toolkit = toolkit_gpus_new(&m->loop, roots, is_folder(p->host_root) ? 2 : 1,
-                                      gpu_plugin_main_on_toolkit, p);
+        p->conflicts =
+                gpu_conflicts_new(&m->loop, m->kube, roots, is_folder(p->host_root) ? 2 : 1, &p->report);
         p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = m->root,
                                                              .proc_driver = m->proc_driver,
                                                              .sys = p->sys,
@@ -390,8 +365,7 @@ static void gpu_plugin_main_stop(struct node_main *m) {
         loop_timer_done(&p->hook_retry);
         gpu_hook_check_free(p->hook_check);
         monitor_free(p->monitor);
-        device_plugin_free(p->device_plugin);
-        toolkit_gpus_free(p->toolkit);
+        gpu_conflicts_free(p->conflicts);
         gpus_free(p->gpus);
 }
 

@@ -5,7 +5,7 @@
 
 #include "api/names.h"
 #include "base/json.h"
-#include "node/device_record.h"
+#include "node/checkpoint_layouts.h"
 
 /* ---- writing ---- */
 

@@ -82,10 +82,6 @@ void gpu_metrics_failed(struct gpu_metrics *m, const char *kind) {
 
 /* ---- reports ---- */
 
-static struct event_about gpu_report_about(const struct gpu_report *r) {
-        return (struct event_about){ "v1", "Node", NULL, r->node, r->node };
-}
-
 /* True if the state has changed since the last report. The functions are also called without a change. */
 static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *last, const char *fmt, ...) {
         struct buf b = BUF_INIT(4096);
@@ -100,7 +96,6 @@ static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *last, const 
 }
 
 static void tell_offered(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d) {
-        struct event_about node = gpu_report_about(r);
         size_t gpus = 0;
         for (size_t i = 0; i < d->n; i++)
                 gpus += d->items[i].kind == GPU_FULL;
@@ -112,25 +107,24 @@ static void tell_offered(struct gpu_report *r, const struct gpus_state *s, const
                 log_info("this node offers its GPUs", kv_str("driver", d->driver_version),
                          kv_int("gpus", gpus), kv_int("mig_devices", d->n - gpus));
                 if (r->withheld[0])
-                        event_record(r->events, &node, EVENT_NORMAL, REASON_GPU_DEVICES_OFFERED,
+                        event_record(r->events, EVENT_NODE(r->node), EVENT_NORMAL, REASON_GPU_DEVICES_OFFERED,
                                      "the GPUs of this node are offered again");
                 r->withheld[0] = '\0';
                 return;
         }
         log_warn("this node offers no GPUs", kv_str("reason", s->reason), kv_str("why", s->message));
         if (!streq(r->withheld, s->reason))
-                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_DEVICES_WITHHELD,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_DEVICES_WITHHELD,
                              "no GPU is offered on this node (%s): %s", s->reason, s->message);
         snprintf(r->withheld, sizeof r->withheld, "%s", s->reason);
 }
 
 static void tell_stale(struct gpu_report *r, const struct gpus_state *s) {
-        struct event_about node = gpu_report_about(r);
         bool stale = s->known && s->failures >= GPUS_STALE;
         if (stale && !r->stale) {
                 log_warn("NVML does not answer: the known GPUs of this node may be outdated",
                          kv_str("err", s->error));
-                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_INVENTORY_STALE,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_INVENTORY_STALE,
                              "NVML has failed %u times in a row, so the offered GPUs may be outdated: %s; "
                              "see nvidia-smi and the kernel log on the node",
                              s->failures, s->error);
@@ -140,7 +134,6 @@ static void tell_stale(struct gpu_report *r, const struct gpus_state *s) {
 }
 
 static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
-        struct event_about node = gpu_report_about(r);
         uint64_t hash = 0;
         for (size_t i = 0; i < d->n_left_out; i++) {
                 struct buf b = BUF_INIT(4096);
@@ -152,7 +145,7 @@ static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
                 for (size_t i = 0; i < d->n_left_out; i++) {
                         log_warn("this device is not offered", kv_str("what", d->left_out[i].what),
                                  kv_str("why", d->left_out[i].why));
-                        event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LEFT_OUT,
+                        event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_LEFT_OUT,
                                      "%s is not offered on this node: %s", d->left_out[i].what,
                                      d->left_out[i].why);
                 }
@@ -160,11 +153,10 @@ static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
 }
 
 static void tell_persistence(struct gpu_report *r, const struct gpu_devices *d) {
-        struct event_about node = gpu_report_about(r);
         metric_set(r->metrics->persistence_off, (double)d->n_persistence_off, NULL);
         if (d->n_persistence_off > r->persistence_off) {
                 log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
-                event_record(r->events, &node, EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
                              "persistence mode is off on %zu GPUs of this node, so each idle GPU is "
                              "initialized again, for "
                              "seconds, when a program uses it: run nvidia-persistenced on the node, or "
@@ -182,11 +174,10 @@ void gpu_report_update(struct gpu_report *r, const struct gpus_state *s, const s
 }
 
 void gpu_report_xid(struct gpu_report *r, const struct gpu_device *d, uint64_t xid, bool of_program) {
-        struct event_about node = gpu_report_about(r);
         log_warn(of_program ? "a program on a GPU has failed" : "a GPU reports an error",
                  kv_str("device", d->name), kv_str("uuid", d->uuid), kv_int("xid", (int64_t)xid));
         if (!of_program)
-                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_REPORTS_XID,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_REPORTS_XID,
                              "%s (%s) reports XID %llu, so no new pod gets it (taint " GPU_TAINT_XID
                              "): see NVIDIA's list of XIDs and the node's kernel log; it usually needs a "
                              "reset or a reboot; after a reset: kubectl annotate resourceslices "
@@ -196,12 +187,11 @@ void gpu_report_xid(struct gpu_report *r, const struct gpu_device *d, uint64_t x
 }
 
 void gpu_report_watch(struct gpu_report *r, const struct err *e) {
-        struct event_about node = gpu_report_about(r);
         bool reported = r->unmonitored;
         r->unmonitored = e != NULL;
         if (e && !reported) {
                 log_warn("this node's GPUs are not monitored for errors", kv_err(e));
-                event_record(r->events, &node, EVENT_WARNING, REASON_GPU_UNMONITORED,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_UNMONITORED,
                              "errors of this node's GPUs are not noticed, because NVML cannot watch for "
                              "events: %s; the plugin retries; see nvidia-smi and the kernel log on the node",
                              e->msg);
@@ -211,7 +201,6 @@ void gpu_report_watch(struct gpu_report *r, const struct err *e) {
 }
 
 void gpu_report_health(struct gpu_report *r, const struct health *h, const struct gpu_devices *d) {
-        struct event_about node = gpu_report_about(r);
         static const struct {
                 const char *name, *key, *effect;
         } taints[] = { { "xid", GPU_TAINT_XID, EFFECT_NO_SCHEDULE },
@@ -225,39 +214,36 @@ void gpu_report_health(struct gpu_report *r, const struct health *h, const struc
         if (lost > r->lost) {
                 log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
                 event_record(
-                        r->events, &node, EVENT_WARNING, REASON_GPU_LOST,
+                        r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_LOST,
                         "%zu devices of this node belong to a GPU that has fallen off the bus, so no new "
                         "pod gets them (taint " GPU_TAINT_LOST "): nvidia-smi and the kernel log on the node "
-                                                               "name the GPU; it usually needs a reboot",
+                        "name the GPU; it usually needs a reboot",
                         lost);
         }
         r->lost = lost;
 }
 
 void gpu_report_untainted(struct gpu_report *r, enum slice_taints taken) {
-        struct event_about node = gpu_report_about(r);
         if (taken <= r->taints)
                 return;
         r->taints = taken;
         log_warn("the API server does not accept all taints of devices",
                  kv_str("taken", taken == SLICE_TAINTS_NONE ? "none" : "those that have an effect"));
         if (taken == SLICE_TAINTS_NONE)
-                event_record(r->events, &node, EVENT_WARNING, REASON_DEVICE_TAINTS_NOT_SERVED,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_DEVICE_TAINTS_NOT_SERVED,
                              "the API server does not keep taints of devices, so pods still get GPUs that "
                              "report errors: switch on its feature gate DRADeviceTaints (available since "
                              "Kubernetes 1.33, on since 1.36), or switch off NVMLDeviceHealthCheck");
 }
 
 void gpu_report_refused(struct gpu_report *r, const char *device, const struct err *e) {
-        struct event_about node = gpu_report_about(r);
         log_error("the API server rejects a device", kv_str("device", device), kv_err(e));
-        event_record(r->events, &node, EVENT_WARNING, REASON_GPU_LEFT_OUT,
+        event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_LEFT_OUT,
                      "%s is not offered on this node: %s", device, e->msg);
 }
 
 void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        struct event_about node = gpu_report_about(r);
         struct foreign_device *found;
         size_t of_kind[FOREIGN_KINDS] = { 0 }, n = foreign_find(table, a, &found);
         for (size_t i = 0; i < n; i++) {
@@ -267,7 +253,8 @@ void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table) {
                 log_warn("the Go driver prepared a claim in a way that this driver does not restore",
                          kv_str("uid", found[i].uid), kv_str("device", found[i].device),
                          kv_str("remedy", found[i].remedy));
-                event_record(r->events, &node, found[i].kind == FOREIGN_MIG ? EVENT_NORMAL : EVENT_WARNING,
+                event_record(r->events, EVENT_NODE(r->node),
+                             found[i].kind == FOREIGN_MIG ? EVENT_NORMAL : EVENT_WARNING,
                              REASON_PREPARED_BY_GO_DRIVER, "%s of claim %s: %s", found[i].device,
                              found[i].uid, found[i].remedy);
         }
@@ -277,7 +264,6 @@ void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table) {
 }
 
 void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const char *why) {
-        struct event_about node = gpu_report_about(r);
         metric_set(r->metrics->toolkit, answer == TOOLKIT_GPUS_TO_ALL, NULL);
         if (answer == TOOLKIT_GPUS_UNKNOWN)
                 log_warn("cannot detect whether pods without a claim get GPUs", kv_str("why", why));
@@ -285,26 +271,25 @@ void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const ch
                 return;
         log_warn("pods without a claim get GPUs", kv_str("why", why));
         event_record(
-                r->events, &node, EVENT_WARNING, REASON_TOOLKIT_GIVES_GPUS,
+                r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_TOOLKIT_GIVES_GPUS,
                 "pods without a claim get all GPUs of this node, if their image or their environment sets "
                 "NVIDIA_VISIBLE_DEVICES: %s; set it, or make another runtime the default",
                 why);
 }
 
 void gpu_report_device_plugin(struct gpu_report *r, const char *offers) {
-        struct event_about node = gpu_report_about(r);
         metric_set(r->metrics->device_plugin, *offers != '\0', NULL);
         if (*offers) {
                 log_warn("a device plugin also gives the GPUs of this node to pods",
                          kv_str("offers", offers));
-                event_record(r->events, &node, EVENT_WARNING, REASON_DEVICE_PLUGIN_ACTIVE,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_DEVICE_PLUGIN_ACTIVE,
                              "a device plugin also gives the GPUs of this node to pods (%s), so a GPU may be "
                              "allocated twice: switch it off on this node, or this driver's GPUs "
                              "(resources.gpus.enabled=false)",
                              offers);
         } else if (r->device_plugin) {
                 log_info("no device plugin gives the GPUs of this node to pods any more");
-                event_record(r->events, &node, EVENT_NORMAL, REASON_DEVICE_PLUGIN_INACTIVE,
+                event_record(r->events, EVENT_NODE(r->node), EVENT_NORMAL, REASON_DEVICE_PLUGIN_INACTIVE,
                              "no device plugin gives the GPUs of this node to pods any more");
         }
         r->device_plugin = *offers;

@@ -45,12 +45,12 @@ void gpu_report_health(struct gpu_report *r, const struct health *h, const struc
 void gpu_report_untainted(struct gpu_report *r, enum slice_taints taken);
 /* Reports that the API server rejects a device. */
 void gpu_report_refused(struct gpu_report *r, const char *device, const struct err *e);
-/* Reports the devices that the Go driver has set up and that this driver does not manage (foreign.h). The
+/* Reports the devices that the Go driver has set up and that this driver does not manage (gpu_record.h). The
  * caller calls it at the start and when the table has changed. */
 void gpu_report_foreign(struct gpu_report *r, const struct checkpoint *table);
 /* Reports whether the container toolkit gives GPUs to pods without a claim. The caller calls it on each
  * change. */
 void gpu_report_toolkit(struct gpu_report *r, enum toolkit_gpus answer, const char *why);
-/* Reports the GPUs that a device plugin gives to pods, as device_plugin.h describes them; "": there is no
+/* Reports the GPUs that a device plugin gives to pods, as text ("nvidia.com/gpu: 4"); "": there is no
  * device plugin. */
 void gpu_report_device_plugin(struct gpu_report *r, const char *offers);

@@ -347,10 +347,10 @@ static void on_set_back(void *u, const struct err *e) {
         struct gpu *g = w->g;
         struct op *op = ended(w);
         if (e) {
-                const struct event_about node = { "v1", "Node", NULL, g->o.node, g->o.node };
                 log_warn("GPUs keep the time slice or compute mode of an unprepared claim",
                          kv_str("uid", op->uid), kv_err(e));
-                event_record(g->claims->o.events, &node, EVENT_WARNING, REASON_TIME_SLICE_NOT_RESET,
+                event_record(g->claims->o.events, EVENT_NODE(g->o.node), EVENT_WARNING,
+                             REASON_TIME_SLICE_NOT_RESET,
                              "a GPU may keep the time slice or compute mode of the unprepared claim %s: "
                              "%s; on the node: nvidia-smi compute-policy -i <UUID> --set-timeslice 0; "
                              "nvidia-smi -i <UUID> -c DEFAULT",

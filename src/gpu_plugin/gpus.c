@@ -8,7 +8,7 @@
 #include "gpu_plugin/gpu_devices.h"
 #include "nvidia/fingerprint.h"
 #include "nvidia/nvml_abi.h"
-#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_session.h"
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-#include "gpu_plugin/device.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "nvidia/driver_root.h"
 
 struct gpus_options { /* the strings are borrowed until gpus_free() */

@@ -2,7 +2,7 @@
 /* health: turns the errors of this node's GPUs (XIDs) into taints of their devices, with the Go driver's
  * keys, values and effects:
  *
- *     gpu.nvidia.com/xid          the XID     NoSchedule, or None for an error of a program (xids.h)
+ *     gpu.nvidia.com/xid          the XID     NoSchedule, or None for an error of a program
  *     gpu.nvidia.com/gpu-lost                 NoSchedule: the GPU has fallen off the bus
  *     gpu.nvidia.com/unmonitored              None: the GPU is not watched
  *
@@ -16,9 +16,8 @@
 #include <stdint.h>
 
 #include "base/str.h"
-#include "gpu_plugin/device.h"
+#include "gpu_plugin/gpu_devices.h"
 #include "nvidia/nvml_line.h"
-#include "nvidia/nvml_watch.h"
 
 /* Decides which XIDs are errors of programs, after which the GPU still works. Pure. */
 enum { XIDS_ADDED_MAX = 256 };

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "gpu_plugin/health.h"
+#include "nvidia/nvml_session.h"
 
 /* ---- the file ---- */
 
@@ -96,14 +97,18 @@ static void on_watched(void *u, const struct nvml_watched *w) {
         struct monitor *m = u;
         loop_timer_stop(&m->patience);
         bool news = health_watched(m->health, w);
-        m->o.watch(m->o.u, NULL);
+        gpu_report_watch(m->o.report, NULL);
         if (news)
                 monitor_notify(m);
 }
 
+static void report_xid(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {
+        gpu_report_xid(u, d, xid, of_program);
+}
+
 static void monitor_on_xid(void *u, const struct nvml_event *ev) {
         struct monitor *m = u;
-        if (m->devices && health_xid(m->health, m->devices, ev, m->o.xid, m->o.u))
+        if (m->devices && health_xid(m->health, m->devices, ev, report_xid, m->o.report))
                 monitor_notify(m);
 }
 
@@ -117,7 +122,7 @@ static void on_broken(void *u, const struct err *e) {
 static void monitor_on_patience(void *u) {
         struct monitor *m = u;
         bool news = health_unwatched(m->health);
-        m->o.watch(m->o.u, &m->why);
+        gpu_report_watch(m->o.report, &m->why);
         if (news)
                 monitor_notify(m);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monitor: watches this node's GPUs for errors and records their health (health.h). The plugin uses it only
  * with the feature gate NVMLDeviceHealthCheck, because the watch keeps a session with the driver open
- * (nvidia/nvml_watch.h). Loop thread only. */
+ * (nvidia/nvml_session.h). Loop thread only. */
 #pragma once
 
 #include <uv.h>
 
+#include "gpu_plugin/gpu_report.h"
 #include "gpu_plugin/gpus.h"
 #include "gpu_plugin/health.h"
 
@@ -13,11 +14,8 @@ enum { MONITOR_RESTART_MS = 5000 }; /* a shorter interruption of the watch is no
 
 struct monitor_options {
         const struct xids *of_programs; /* copied */
-        const char *folder, *boot_id;   /* of the file with the health (health_file.h); copied */
-        health_report_fn *xid;
-        /* Called when the watch has failed, or with e NULL when it runs: on each change, and possibly several
-         * times for the same state. */
-        void (*watch)(void *u, const struct err *e);
+        const char *folder, *boot_id;   /* of the file with the health; copied */
+        struct gpu_report *report;      /* of XIDs, and of a watch that fails; borrowed */
         /* Called when the taints may have changed, but never inside a function of this module except
          * monitor_forget_xids(). */
         void (*changed)(void *u);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* imex_ctl: parses the output of nvidia-imex-ctl. The output comes from another program and differs between
- * builds, so the parsers are fuzzed, and ignore text around the expected output. */
+/* imex_ctl: parses the output of nvidia-imex-ctl, and the log of nvidia-imex. The output comes from another
+ * program and differs between builds, so the parsers are fuzzed, and ignore text around the expected output.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,3 +42,16 @@ const struct imex_ctl_node *imex_ctl_find(const struct imex_ctl_domain *d, const
 bool imex_ctl_connected_to(const struct imex_ctl_node *n, int64_t id);
 /* Returns to how many other nodes the node is connected. */
 unsigned imex_ctl_connected(const struct imex_ctl_node *n);
+
+/* Facts that only the log of nvidia-imex contains. Each function reads one line. */
+
+/* Finds "... Identified this node as ID <n> ...": the ID that IMEX determined for itself from its
+ * addresses. */
+bool imex_log_node_id(struct str line, int64_t *ret);
+
+/* If the line reports a fault that no restart fixes, returns the cause and the remedy, for people; otherwise
+ * NULL. The text is static. */
+const char *imex_log_fault(struct str line);
+/* The beginning of the text that imex_log_fault() returns when the host's own nvidia-imex holds the
+ * session. */
+#define IMEX_LOG_SESSION_TAKEN "another nvidia-imex on this node owns the driver's only IMEX session"

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/stderr.h"
 #include "imex/imex_ctl.h"
-#include "imex/imex_log.h"
 #include "imex/imex_probe.h"
 #include "imex/imex_process.h"
 

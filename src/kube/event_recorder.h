@@ -14,6 +14,8 @@ struct event_about {
         const char *api_version, *kind, *ns, *name,
                 *uid; /* ns NULL: the object is cluster-scoped, and its Event is created in "default" */
 };
+/* A Node, with its name in place of the UID, as in the kubelet's Events. */
+#define EVENT_NODE(name) (&(const struct event_about){ "v1", "Node", NULL, name, name })
 
 enum event_type { EVENT_NORMAL, EVENT_WARNING };
 

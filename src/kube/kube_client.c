@@ -14,7 +14,6 @@
 #include "kube/kube_error.h"
 #include "kube/kube_metrics.h"
 #include "kube/kube_path.h"
-#include "kube/kube_token.h"
 
 enum {
         DEFAULT_TIMEOUT_MS = 30000,

@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "kube/kube_config.h"
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 struct kube_client;
 struct kube_call;

@@ -3,9 +3,27 @@
  * a kubeconfig file. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
+
+/* Keeps the bearer token for the API server. The token's file may be replaced at any time. The
+ * token is never logged. */
+struct kube_token {
+        char *text, *file; /* file NULL: the text never changes; both NULL: there is none */
+        uint64_t read_ms;
+        bool stale; /* the file is read at the next kube_token_get() */
+};
+
+/* Initialises the token. Copies both strings; either may be NULL. */
+void kube_token_init(struct kube_token *t, const char *text, const char *file);
+void kube_token_done(struct kube_token *t);
+/* Returns the present token, or NULL if there is none. Reads the file if the last read is a minute ago, or if
+ * `stale` is set. If the file cannot be read, or briefly contains something else, the last token stays in
+ * use, and the server decides whether it is still valid. */
+const char *kube_token_get(struct kube_token *t, uint64_t now_ms);
 
 struct kube_config {
         char *server;             /* "https://host:port" */

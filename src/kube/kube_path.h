@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 enum { KUBE_PATH_MAX = 64 << 10 };
 

@@ -308,10 +308,9 @@ static void report_unreadable(const struct claims *c, const struct err *e) {
         static const char remedy[] =
                 "check the disk and its file system; no claim is prepared or unprepared on this node until "
                 "the file can be read, or has been moved away; then it is rebuilt from the CDI files";
-        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         log_error("the checkpoint cannot be read", kv_str("path", c->journal.path), kv_str("remedy", remedy),
                   kv_err(e));
-        event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_UNREADABLE,
+        event_record(c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING, REASON_CHECKPOINT_UNREADABLE,
                      "the kubelet plugin's checkpoint cannot be read (%s): %s", e->msg, remedy);
 }
 

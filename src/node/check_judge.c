@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/toml.h"
-#include "nvidia/nvml.h"
+#include "nvidia/gpu_fabric.h"
 
 enum {
         KERNEL_MAJOR = 5,

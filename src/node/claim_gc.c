@@ -142,7 +142,6 @@ static void remove_leftovers(const char *dir, const char *prefix) {
 }
 
 void claim_gc_files(struct claims *c) {
-        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         struct err e;
         remove_leftovers(c->o.plugin_dir, "."); /* the folder has no other files */
         _cleanup_(freep) char *prefix = cdi_prefix(c->o.driver->cdi_kind);
@@ -154,7 +153,7 @@ void claim_gc_files(struct claims *c) {
                 log_warn("cannot list the CDI files", kv_err(&e));
         if (rb.n)
                 event_record(
-                        c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_INCOMPLETE,
+                        c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING, REASON_CHECKPOINT_INCOMPLETE,
                         "the kubelet plugin's checkpoint did not have %u claims with CDI files of this "
                         "boot, for example because an older copy was restored; they were rebuilt from the "
                         "files",
@@ -165,7 +164,6 @@ void claim_gc_files(struct claims *c) {
 
 int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *aside, bool *ret_changed,
                         struct err *e) {
-        struct event_about node = { "v1", "Node", NULL, c->o.node, c->o.node };
         unsigned n = 0;
         *ret_changed = event != JOURNAL_SAME && event != JOURNAL_READ;
         switch (event) {
@@ -181,7 +179,7 @@ int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *
                         return -1;
                 if (n)
                         event_record(
-                                c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_MISSING,
+                                c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING, REASON_CHECKPOINT_MISSING,
                                 "the kubelet plugin's checkpoint was missing; %u claims were rebuilt from "
                                 "the CDI files of this node",
                                 n);
@@ -190,7 +188,7 @@ int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *
                 log_error("the checkpoint is corrupt: it is kept under another name, and rebuilt from the "
                           "CDI files",
                           kv_str("as", aside));
-                event_record(c->o.events, &node, EVENT_WARNING, REASON_CHECKPOINT_CORRUPT,
+                event_record(c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING, REASON_CHECKPOINT_CORRUPT,
                              "the kubelet plugin's checkpoint was corrupt; it is kept as %s and was rebuilt "
                              "from the CDI files of this node",
                              aside);

@@ -52,13 +52,12 @@ static void name_claims(const struct plugin_shutdown *l, struct buf *out) {
 
 static void plugin_shutdown_report(const struct plugin_shutdown *l) {
         _cleanup_(buf_done) struct buf claims = BUF_INIT(4096);
-        struct event_about node = { "v1", "Node", NULL, l->o.node, l->o.node };
         name_claims(l, &claims);
         log_warn("asked to end, but the node no longer matches the node selector of this plugin: it stays "
                  "until the claims are unprepared",
                  kv_str("node", l->o.node), kv_str("claims", buf_str(&claims)));
         event_record(
-                l->o.events, &node, EVENT_WARNING, REASON_PLUGIN_WAITS_FOR_PODS,
+                l->o.events, EVENT_NODE(l->o.node), EVENT_WARNING, REASON_PLUGIN_WAITS_FOR_PODS,
                 "this Node no longer matches the node selector of the kubelet plugin of %s. The plugin "
                 "offers no devices to new pods, and ends when the pods that use these ResourceClaims have "
                 "ended: %s. Drain the Node, or restore its labels",

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/json.h"
+
 static int parse_id(struct str *rest, int64_t *ret, struct err *e) {
         struct str field;
         if (!str_next_field(rest, ' ', &field) || !str_to_i64(field, ret) || *ret < 1)
@@ -63,6 +65,33 @@ void nvml_answer_write(const struct nvml_answer *a, struct buf *out) {
                 break;
         }
         nvml_line_write_text(a->text, out);
+}
+
+/* ---- events ---- */
+
+enum { GPUS_MAX = 64 };
+
+static const struct jd_field f_gpu[] = { JD_STR(struct nvml_watched_gpu, "uuid", uuid, .required = true),
+                                         JD_INT(struct nvml_watched_gpu, "error", error, .required = true),
+                                         JD_STR(struct nvml_watched_gpu, "call", call), JD_END };
+static const struct jd_field f_watched[] = {
+        JD_LIST(struct nvml_watched, "gpus", gpus, struct nvml_watched_gpu, f_gpu, .required = true), JD_END
+};
+
+int nvml_watched_decode(struct str json, struct arena *a, struct nvml_watched *ret, struct err *e) {
+        struct nvml_watched w = { 0 };
+        if (jd_decode_text(f_watched, json, "", a, &w, e) < 0)
+                return -1;
+        if (w.n_gpus > GPUS_MAX)
+                return err_set(e, ERR_INVALID, 0, "more than %d GPUs", GPUS_MAX);
+        for (size_t i = 0; i < w.n_gpus; i++) {
+                if (strlen(w.gpus[i].uuid) > NVML_UUID_MAX)
+                        return err_set(e, ERR_INVALID, 0, "a UUID of more than %d bytes", NVML_UUID_MAX);
+                if (!w.gpus[i].call)
+                        w.gpus[i].call = "";
+        }
+        *ret = w;
+        return 0;
 }
 
 static const char mark[] = "! ";

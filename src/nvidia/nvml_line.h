@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 /* Verbs. */
@@ -60,6 +61,19 @@ struct nvml_event {
         int64_t code;                           /* set for NVML_END */
         struct str text;
 };
+/* The result of starting the watch, for each GPU. */
+struct nvml_watched_gpu {
+        const char *uuid; /* "" if the query of the UUID failed */
+        int64_t error;    /* NVML's error number; 0: the GPU is watched */
+        const char *call; /* the NVML function that failed */
+};
+struct nvml_watched {
+        struct nvml_watched_gpu *gpus;
+        size_t n_gpus;
+};
+/* Decodes the results. All memory is allocated in the arena. */
+int nvml_watched_decode(struct str json, struct arena *a, struct nvml_watched *ret, struct err *e);
+
 /* Returns true if the line is an event. Other lines are answers. */
 bool nvml_event_is(struct str line);
 int nvml_event_parse(struct str line, struct nvml_event *ret, struct err *e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml_worker: runs as a separate process that calls NVML, because NVML's library may hang or crash.
- * nvml_channel starts our own program with "nvml-worker <role> <path of libnvidia-ml.so.1>". main() calls
+ * nvml_session starts our own program with "nvml-worker <role> <path of libnvidia-ml.so.1>". main() calls
  * nvml_worker_main() with the arguments behind the first, and exits with its result.
  *
  * The role "query" answers the questions from descriptor 3 (nvml_line.h), one after the other. Each question

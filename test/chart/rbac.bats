@@ -108,7 +108,7 @@ setup() { render; }
 # watched FILE...: the kinds that these files or folders of the source watch, as group/plural in JSON.
 watched() {
 	local all name
-	all=$(cat "$checkout/src/kube/kube_resource.c" "$checkout/src/api/resources.c" | sed 's/CD_GROUP/"resource.nvidia.com"/; s/ RESOURCE_API/ "resource.k8s.io", NULL/' | tr -d '\n' |
+	all=$(cat "$checkout/src/kube/kube_object.c" "$checkout/src/api/resources.c" | sed 's/CD_GROUP/"resource.nvidia.com"/; s/ RESOURCE_API/ "resource.k8s.io", NULL/' | tr -d '\n' |
 		grep --only-matching --perl-regexp 'kube_resource kube_\w+ = \{\s*"[^"]*",\s*[^,]+,\s*"[a-z]+"' |
 		sed -E 's/kube_resource (kube_\w+) = \{ *"([^"]*)".*"([a-z]+)"$/\1 \2\/\3/')
 	for name in $(cd "$checkout/src" && grep --recursive --no-filename --only-matching --extended-regexp 'kube_[a-z_]+,' "$@" | tr -d , | sort --unique); do

@@ -9,7 +9,6 @@
 #include "controller/checks.h"
 #include "controller/config.h"
 #include "controller/controller.h"
-#include "controller/dump.h"
 #include "faults.h"
 #include "kube/leader.h"
 #include "channels.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "node/gojson.h"
+#include "node/checkpoint_layouts.h"
 #include "tree.h"
 #include "world/api.h"
 #include "world/informers.h"

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 /* Lets the watches of this kind see the present objects of api, in a later informers_turn(). They see a
  * version older than the last one only with `any_version`, as after a restore of etcd. */

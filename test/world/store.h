@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <yyjson.h>
 
-#include "kube/kube_resource.h"
+#include "kube/kube_object.h"
 
 enum { STORE_MAX = 64 };
 

@@ -11,7 +11,7 @@
 #include "base/stderr.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "dra/dra_call.h"
+#include "dra/dra_plugin.h"
 #include "dra/grpc_conn.h"
 #include "h2_client.h"
 

@@ -4,7 +4,6 @@
 #include "base/stderr.h"
 #include "gpu_plugin/gpu_record.h"
 #include "node/checkpoint_layouts.h"
-#include "node/gojson.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -2,7 +2,7 @@
 /* Lines that nvidia-imex prints. */
 #include "base/stderr.h"
 #include "base/err.h"
-#include "imex/imex_log.h"
+#include "imex/imex_ctl.h"
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 
 #include "api/claim.h"
 #include "base/stderr.h"
-#include "node/gojson.h"
+#include "node/checkpoint_layouts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -4,7 +4,6 @@
 
 #include "base/stderr.h"
 #include "nvidia/nvml_line.h"
-#include "nvidia/nvml_watch.h"
 
 static void check_answer(const struct nvml_answer *a) {
         struct buf text = BUF_INIT(NVML_LINE_MAX + 64);

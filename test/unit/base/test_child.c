@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "base/child.h"
 #include "base/stderr.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/child.h"
 #include "base/process.h"
 
 struct outcome {

@@ -10,7 +10,6 @@
 
 #include "cd_plugin/cd_devices.h"
 #include "node/checkpoint_layouts.h"
-#include "node/gojson.h"
 
 #define NONE                                                                                                 \
         { .codec = &cd_device_codec }

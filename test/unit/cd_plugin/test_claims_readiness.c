@@ -2,7 +2,7 @@
 /* Stale state files, and readiness that is withdrawn while a channel is in use. */
 #include "world/cd_node.h"
 
-#include "imex/imex_log.h"
+#include "imex/imex_ctl.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cd_plugin/host_report.h"
+#include "cd_plugin/host_imex.h"
 
 static char reported[1000]; /* the reasons, each followed by a space */
 static struct cd_metrics metrics;

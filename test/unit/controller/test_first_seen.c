@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "controller/first_seen.h"
+#include "controller/records.h"
 
 enum { NOW = 1800000000, HOUR = 3600 };
 

@@ -13,7 +13,7 @@
 
 #include "base/child.h"
 #include "base/str.h"
-#include "daemon/orphans.h"
+#include "daemon/node_daemon_run.h"
 
 static pid_t orphan;
 static bool answered, reaped;

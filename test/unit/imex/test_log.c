@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "imex/imex_log.h"
+#include "imex/imex_ctl.h"
 
 static void test_node_id(void **state) {
         int64_t id = -1;

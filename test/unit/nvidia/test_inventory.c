@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "nvidia/inventory.h"
-#include "nvidia/mig_profile.h"
 #include "nvidia/pci_facts.h"
 
 static struct err e;

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "nvidia/nvml.h"
-#include "nvidia/nvml_client.h"
+#include "nvidia/gpu_fabric.h"
+#include "nvidia/nvml_session.h"
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_worker.h"

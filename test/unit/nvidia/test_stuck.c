@@ -12,14 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/child.h"
 #include "base/file.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/child.h"
 #include "base/process.h"
-#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_session.h"
 #include "nvidia/nvml_line.h"
-#include "nvidia/nvml_watch.h"
 #include "nvidia/nvml_worker.h"
 
 int __real_kill(pid_t pid, int sig);

@@ -15,7 +15,7 @@
 #include "base/loop.h"
 #include "nvidia/nvml_abi.h"
 #include "nvidia/nvml_line.h"
-#include "nvidia/nvml_watch.h"
+#include "nvidia/nvml_session.h"
 #include "nvidia/nvml_worker.h"
 #include "tree.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/file.h"
 #include "nvidia/inventory.h"
-#include "nvidia/nvml_client.h"
+#include "nvidia/nvml_session.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_worker.h"
 #include "tree.h"
