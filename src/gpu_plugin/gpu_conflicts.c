@@ -125,8 +125,9 @@ static void on_check(void *u) {
 
 /* ---- both ---- */
 
-struct gpu_conflicts *gpu_conflicts_new(uv_loop_t *loop, struct kube_client *c, const struct driver_root *roots,
-                                  size_t n_roots, struct gpu_report *report) {
+struct gpu_conflicts *gpu_conflicts_new(uv_loop_t *loop, struct kube_client *c,
+                                        const struct driver_root *roots, size_t n_roots,
+                                        struct gpu_report *report) {
         struct gpu_conflicts *v = xnew(struct gpu_conflicts);
         _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", report->node);
         BUG_ON(n_roots > ROOTS_MAX);

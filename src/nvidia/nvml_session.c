@@ -30,11 +30,11 @@ struct session {
         unsigned failures; /* how many processes failed in a row */
         int64_t id;        /* of the last question */
         const char *role;  /* NVML_WORKER_QUERY or NVML_WORKER_EVENTS */
-        /* Called for each line, without its newline; `line` is valid during the call. It may stop the session,
-         * as may ended(). */
+        /* Called for each line, without its newline; `line` is valid during the call. It may stop the
+         * session, as may ended(). */
         void (*line)(struct session *s, struct str line);
-        /* Called when the process has ended and all its lines have been delivered, or when its output is not a
-         * valid line. Afterwards the use stops the session. The error is ERR_RETRY with the code
+        /* Called when the process has ended and all its lines have been delivered, or when its output is not
+         * a valid line. Afterwards the use stops the session. The error is ERR_RETRY with the code
          * NVML_CRASHED. */
         void (*ended)(struct session *s, const struct err *e);
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml_session: runs a process that calls NVML (nvml_worker.h), and exchanges lines with it. If NVML's library
- * hangs or crashes, only that process and one answer are lost. The module restarts the process with growing
- * pauses. It has two uses: queries (nvml_client) and the watch for XIDs (nvml_watch). Loop thread only. */
+/* nvml_session: runs a process that calls NVML (nvml_worker.h), and exchanges lines with it. If NVML's
+ * library hangs or crashes, only that process and one answer are lost. The module restarts the process with
+ * growing pauses. It has two uses: queries (nvml_client) and the watch for XIDs (nvml_watch). Loop thread
+ * only. */
 #pragma once
 
 #include <stdbool.h>
@@ -57,8 +58,8 @@ void nvml_client_free(struct nvml_client *c);
 /* ---- the watch ---- */
 
 /* Reports XIDs of this node's GPUs as they happen. The session of the process with the driver is open as long
- * as the process runs. An open session prevents an upgrade of the driver, a reset of a GPU and a change of MIG
- * mode, so the watch is optional.
+ * as the process runs. An open session prevents an upgrade of the driver, a reset of a GPU and a change of
+ * MIG mode, so the watch is optional.
  *
  * No callback runs inside a function of this module. Each callback may free the watch. */
 struct nvml_watch_options {
