@@ -121,3 +121,5 @@ static inline void assert_broken(struct small *s, const char *why) {
         if (!strstr(broken, why))
                 fail_msg("%s", broken);
 }
+
+#define RULE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)

@@ -77,6 +77,18 @@ static void a_listed_node_in_another_partition_answers_a_recount(void **state) {
         assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_RESERVE);
 }
 
+/* The sanitizer sees a read behind the end of the list. */
+static void the_report_of_a_node_without_slice_and_assignment_does_not_count(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment *list = xnew_n(struct fabric_assignment, 1);
+        *list = w->assignment;
+        list->node = "n2";
+        w->domain.assignments = list;
+        w->slice = ELSEWHERE;
+        assert_int_equal(node_facts(w)->trust, ASSIGNMENT_TRUST_NONE);
+        free(list);
+}
+
 static void left_epochs_of_an_earlier_pod_count_and_its_assignment_does_not(void **state) {
         struct world *w = *state;
         w->pods[0].report = report_of(w, CLAIM, ",\"left\":\"3,4\"");
@@ -329,6 +341,7 @@ int main(void) {
                 T(a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment),
                 T(a_report_counts_as_far_as_the_slice_confirms_it),
                 T(a_listed_node_in_another_partition_answers_a_recount),
+                T(the_report_of_a_node_without_slice_and_assignment_does_not_count),
                 T(left_epochs_of_an_earlier_pod_count_and_its_assignment_does_not),
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
                 T(a_powered_off_node_counts_as_dead_only_after_confirmation),

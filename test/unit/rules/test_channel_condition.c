@@ -36,9 +36,9 @@ static void a_domain_without_claims_has_an_unknown_channel(void **state) {
 }
 
 static void an_assigned_channel_is_listed_with_its_rack_or_partition(void **state) {
-        static const struct own_channel list[] = { { "c.1", NULL, 0, NULL }, { "c.2", "rack-2", 7, NULL } };
-        assert_condition(list, 1, "True", REASON_ASSIGNED, "channel 0 on c.1");
-        assert_condition(list, 2, "True", REASON_ASSIGNED, "channel 0 on c.1; channel 7 on rack-2");
+        static const struct own_channel list[] = { { "c.1", NULL, 7, NULL }, { "c.2", "rack-2", 0, NULL } };
+        assert_condition(list, 1, "True", REASON_ASSIGNED, "channel 7 on c.1");
+        assert_condition(list, 2, "True", REASON_ASSIGNED, "channel 7 on c.1; channel 0 on rack-2");
 }
 
 /* failure: a ComputeDomain lacks a channel in one of several partitions -> its condition lists that one first

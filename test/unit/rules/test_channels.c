@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which ComputeDomain gets which channel. test_channels_histories.c tests the rule in random histories. */
+/* Which ComputeDomain gets which channel. test_channels_bounds.c tests the rule at its limits,
+ * test_channels_histories.c in random histories. */
 #include "channels_world.h"
 
 /* failure: a decision about channels would be wrong -> it is not written, and DecisionWrong reports it */
@@ -397,7 +398,6 @@ static void a_deleted_list_of_channels_is_remembered(void **state) {
         assert_int_equal(id_of(s, A), 1);
 }
 
-#define RULE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 int main(void) {
         const struct CMUnitTest tests[] = {
                 RULE(each_domain_gets_its_own_channel_and_never_0),

@@ -358,7 +358,6 @@ static void an_empty_fabric_object_is_deleted_after_a_day(void **state) {
         assert_null(s->d.fabric.empty_since);
 }
 
-#define RULE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 int main(void) {
         const struct CMUnitTest tests[] = {
                 RULE(a_release_of_another_controller_counts_from_when_it_was_seen),

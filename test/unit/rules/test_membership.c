@@ -173,6 +173,17 @@ static void a_node_that_has_not_joined_reports_what_it_waits_for(void **state) {
         f.full = true;
         assert_int_equal(one(a, f, &all).why, MEMBER_FULL);
         f.full = false;
+        struct member m = one(a, f, &all);
+        assert_false(m.listed); /* it has no index */
+        assert_string_equal(m.entry.ip, "");
+        assert_int_equal(all.n_cliques, 0);
+        const struct fabric_assignment first = { .node = "n1", .index = 0, .epoch = 7 };
+        f.assignment = &first;
+        m = one(a, f, &all);
+        assert_true(m.listed);
+        assert_string_equal(m.entry.ip, "10.0.0.1");
+        assert_int_equal(membership_clique(&all, CLIQUE_1)->n_listed, 1);
+        f.assignment = NULL;
         f.pod = NULL;
         assert_string_equal(one(a, f, &all).message, "no daemon Pod on the node yet");
         assert_true(all.no_daemon);
@@ -265,6 +276,8 @@ static void the_nodes_of_the_go_driver_are_the_entries_of_its_cliques(void **sta
         assert_string_equal(all.members[2].entry.node, "n3");
         assert_int_equal(all.members[0].why, MEMBER_READY);
         assert_int_equal(all.members[2].why, MEMBER_STARTING);
+        assert_string_equal(all.members[0].message, "");
+        assert_string_equal(all.members[2].message, "the daemon of the Go driver on it is not ready");
         assert_non_null(strstr(all.go, "run on: n0, n1, n2, n3, n4 and 2 more. "));
         verdict_make(&(struct verdict_input){ &cd, { 0 }, true, 1000 }, &all, a, &v);
         assert_string_equal(v.status, "NotReady");
@@ -287,6 +300,8 @@ static void without_cliques_the_go_daemons_write_status_nodes(void **state) {
         struct verdict v;
         membership_make_go(&f, a, &all);
         assert_non_null(strstr(all.go, "run on: no node. "));
+        assert_int_equal(all.n_members, 2);
+        assert_string_equal(all.members[0].entry.node, "n1");
         verdict_make(&(struct verdict_input){ &cd, { 0 }, true, 1000 }, &all, a, &v);
         assert_string_equal(v.status, "Ready");
         assert_false(v.has_nodes);

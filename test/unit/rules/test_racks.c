@@ -170,6 +170,11 @@ static void nodes_that_only_a_stale_cache_shows_are_checked_again(void **state) 
         struct racks_decision d = decided(&cd, f);
         assert_int_equal(d.step, RACKS_PAUSE);
         assert_string_equal(d.nodes, "n0,n1");
+        /* And if another node of the list belongs to the rack. */
+        const struct racks_node mixed[] = { gone[0], both[1] };
+        f.nodes = mixed;
+        assert_int_equal(decided(&cd, f).step, RACKS_PAUSE);
+        f.nodes = gone;
         f.stale = false;
         d = decided(&cd, f);
         assert_int_equal(d.step, RACKS_NOTE);
@@ -222,8 +227,12 @@ static void a_copy_made_by_a_person_is_left_unchanged(void **state) {
 /* failure: the recorded time is invalid or in the future -> the day begins now */
 static void an_invalid_time_begins_the_day_now(void **state) {
         (void)state;
-        static const char *const texts[] = { "", "yesterday", "2099-01-01T00:00:00Z",
-                                             "1969-01-01T00:00:00Z" };
+        static const char *const texts[] = { "",
+                                             "yesterday",
+                                             "2099-01-01T00:00:00Z",
+                                             "1969-01-01T00:00:00Z",
+                                             "1970-01-01T00:00:00Z",
+                                             "2025-11-22T08:26:41Z" };
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
                 struct compute_domain cd = domain("", texts[i]);
                 struct racks_decision d =
@@ -233,6 +242,8 @@ static void an_invalid_time_begins_the_day_now(void **state) {
         }
         struct compute_domain cd = domain("", NOW_TEXT);
         assert_int_equal(decided(&cd, (struct racks_facts){ .wanted = true }).step, RACKS_KEEP);
+        cd = domain("", "1970-01-01T00:00:01Z");
+        assert_int_equal(decided(&cd, (struct racks_facts){ .wanted = true }).empty_since, 1);
 }
 
 static void only_a_computedomain_made_by_the_controller_belongs_to_a_rack(void **state) {

@@ -88,6 +88,31 @@ static void a_daemon_that_has_not_reported_or_whose_imex_does_not_start_is_not_h
         first->imex_starts = false;
         make();
         assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        *first = NEW(1000);
+        first->started = 0; /* unknown */
+        assert_false(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+}
+
+static void the_rollout_is_decided_again_when_the_first_daemon_may_be_healthy(void **state) {
+        for (int64_t first = 10; first <= 11; first++) {
+                n_list = 0;
+                add(1, NEW(first));
+                add(1, NEW(21 - first));
+                assert_int_equal(make().recheck_s, ROLLOUT_HEALTHY_S - 11);
+        }
+}
+
+/* The sanitizer sees a read behind the end of the lists. */
+static void no_list_is_read_beyond_its_end(void **state) {
+        struct rollout_daemon *one = xnew_n(struct rollout_daemon, 1);
+        enum rollout_choice *choice = xnew_n(enum rollout_choice, 1);
+        struct rollout r;
+        *one = OLD;
+        rollout_make(one, 1, NOW, choice, &r);
+        assert_int_equal(*choice, ROLLOUT_REPLACE);
+        free(one);
+        free(choice);
 }
 
 static void a_tenth_is_not_exceeded_until_all_of_it_is_healthy(void **state) {
@@ -278,6 +303,8 @@ int main(void) {
                 T(a_new_template_is_tried_on_one_idle_node),
                 T(the_second_daemon_waits_until_the_first_has_run_for_a_minute),
                 T(a_daemon_that_has_not_reported_or_whose_imex_does_not_start_is_not_healthy),
+                T(the_rollout_is_decided_again_when_the_first_daemon_may_be_healthy),
+                T(no_list_is_read_beyond_its_end),
                 T(a_tenth_is_not_exceeded_until_all_of_it_is_healthy),
                 T(a_crashing_image_reaches_at_most_a_tenth),
                 T(an_image_that_crashes_on_one_broken_node_reaches_the_others),

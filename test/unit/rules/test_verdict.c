@@ -145,6 +145,11 @@ static void the_message_names_nodes_that_are_not_ready(void **st) {
                             "0 of 8 nodes are ready. n0: no daemon Pod yet; n1: no daemon Pod yet; n2: no "
                             "daemon Pod yet; n3: no daemon Pod yet; "
                             "n4: no daemon Pod yet; and 3 more");
+        v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 6, NULL);
+        assert_non_null(strstr(v.conditions[0].message, "n4: no daemon Pod yet; and 1 more"));
+        v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 5, NULL);
+        assert_null(strstr(v.conditions[0].message, "more"));
+        assert_non_null(strstr(v.conditions[0].message, "n4: no daemon Pod yet"));
         arena_free(a);
 }
 
@@ -369,6 +374,51 @@ static void many_nodes_in_one_step_are_one_event(void **st) {
         assert_string_equal(text_of(a, empty, m, 20, "NodeReady"),
                             "20 nodes are ready: n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, "
                             "n14, n15, n16, n17 and 2 more");
+        assert_non_null(strstr(text_of(a, empty, m, 19, "NodeReady"), "n17 and 1 more"));
+        assert_null(strstr(text_of(a, empty, m, 18, "NodeReady"), "more"));
+        arena_free(a);
+}
+
+/* failure: another client sorts the nodes of a status differently -> no node seems to join or leave */
+static void the_order_of_the_nodes_of_a_status_does_not_matter(void **st) {
+        struct arena *a = arena_new(4096);
+        static const char *const orders[] = {
+                NODE("a", "Ready") "," NODE("b", "Ready") "," NODE("c", "Ready") "," NODE("d", "Ready"),
+                NODE("d", "Ready") "," NODE("c", "Ready") "," NODE("b", "Ready") "," NODE("a", "Ready"),
+                NODE("b", "Ready") "," NODE("a", "Ready") "," NODE("c", "Ready") "," NODE("d", "Ready")
+        };
+        for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+                struct member m[] = { ready("a", 0), ready("b", 0), ready("c", 0), ready("d", 0) };
+                const char *text = message_of(
+                        a,
+                        "{'metadata':{'name':'cd','namespace':'w','uid':'" UID_A
+                        "','resourceVersion':'1','generation':3},'spec':{'numNodes':0,'channel':{"
+                        "'resourceClaimTemplate':{'name':'t'}}},'status':{'status':'Ready','nodes':[%s]}}",
+                        orders[i]);
+                assert_string_equal(reasons(a, fake_cd_json(a, "%s", text), m, 4, NULL), "");
+        }
+        arena_free(a);
+}
+
+static void a_wanted_number_of_one_node_counts(void **st) {
+        struct arena *a = arena_new(4096);
+        struct member m[] = { ready("a", 0), state("b", MEMBER_STARTING, "why", true) };
+        assert_int_equal(judge(a, fake_cd_json(a, CD("{}"), 1), NULL, 0, NULL).nodes_wanted, 1);
+        assert_int_equal(judge(a, fake_cd_json(a, CD("{}"), 0), m, 2, NULL).nodes_wanted, 2);
+        arena_free(a);
+}
+
+static void at_most_a_thousand_nodes_are_listed(void **st) {
+        struct arena *a = arena_new(4096);
+        struct member *m = xnew_n(struct member, VERDICT_NODES + 1);
+        for (int i = 0; i <= VERDICT_NODES; i++)
+                m[i] = ready(message_of(a, "n%04d", i), i);
+        for (size_t n = VERDICT_NODES - 1; n <= VERDICT_NODES + 1; n++) {
+                struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, n, NULL);
+                assert_int_equal(v.n_nodes, n < VERDICT_NODES ? n : VERDICT_NODES);
+                assert_int_equal(v.n_joined, n);
+        }
+        free(m);
         arena_free(a);
 }
 
@@ -400,6 +450,9 @@ int main(void) {
                 cmocka_unit_test(an_old_schema_causes_no_endless_writes),
                 cmocka_unit_test(each_step_has_its_events),
                 cmocka_unit_test(many_nodes_in_one_step_are_one_event),
+                cmocka_unit_test(the_order_of_the_nodes_of_a_status_does_not_matter),
+                cmocka_unit_test(a_wanted_number_of_one_node_counts),
+                cmocka_unit_test(at_most_a_thousand_nodes_are_listed),
                 cmocka_unit_test(a_lost_node_does_not_hide_a_failing_node),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
