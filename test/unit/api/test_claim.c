@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -62,6 +63,10 @@ static const struct {
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClass", "", CHANNEL(UID2)) "," CONFIG("FromClaim", "", CHANNEL(UID))),
           NULL, UID },
+        { CLAIM(RESULT("channel", "channel-0"), CONFIG("FromClass", "", CHANNEL(UID))), NULL, UID },
+        { CLAIM(RESULT("channel", "channel-0"),
+                CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClaim", "'channel'", DAEMON(UID2))),
+          "the configuration is for a daemon, but the device allocated is channel-0" },
         /* an unnamed one of the other kind is skipped, a named one is an error */
         { CLAIM(RESULT("channel", "channel-0"),
                 CONFIG("FromClaim", "", CHANNEL(UID)) "," CONFIG("FromClaim", "", DAEMON(UID2))),
@@ -143,9 +148,54 @@ static void a_claim_has_a_place_only_when_it_justifies_a_label(void **state) {
         }
 }
 
+/* The sanitizer sees a read behind the end of the lists. */
+static void the_pod_group_of_a_claim_is_its_owner_or_consumer(void **state) {
+        static const struct claim_owner pod = { "v1", "Pod", "p", "u" },
+                                        group = { "scheduling.k8s.io/v1alpha2", "PodGroup", "g", "u" };
+        static const struct claim_consumer other = { "pods", "p", "u" },
+                                           group_too = { "podgroups", "h", "v" };
+        static const struct claim_config foreign = { .driver = "gpu.nvidia.com" };
+        for (int i = 0; i < 6; i++) {
+                struct arena *a = arena_new(1024);
+                struct claim_owner *owners = xnew_n(struct claim_owner, 2);
+                struct claim_consumer *consumers = xnew_n(struct claim_consumer, 2);
+                struct claim_config *asked = xnew_n(struct claim_config, 2);
+                struct claim c = { .owners = owners,
+                                   .n_owners = 2,
+                                   .consumers = consumers,
+                                   .n_consumers = 2,
+                                   .asked = asked,
+                                   .n_asked = 2 };
+                struct claim_group g;
+                char *text = arena_strdup(a, i == 4 ? "{}" : CHANNEL(UID));
+                for (char *p = text; *p; p++)
+                        *p = *p == '\'' ? '"' : *p;
+                owners[0] = pod;
+                owners[1] = i == 0 ? group : pod;
+                consumers[0] = other;
+                consumers[1] = i == 1 || i >= 3 ? group_too : other;
+                asked[0] = foreign;
+                asked[1] = (struct claim_config){ .driver = i == 3 ? foreign.driver
+                                                                   : "compute-domain.nvidia.com",
+                                                  .parameters = str_from(text) };
+                bool is = claim_of_group(&c, a, &g);
+                assert_int_equal(is, i == 0 || i == 1 || i == 5);
+                if (is) {
+                        assert_string_equal(g.name, i == 0 ? "g" : "h");
+                        assert_string_equal(g.domain_uid, UID);
+                }
+                free(owners);
+                free(consumers);
+                free(asked);
+                arena_free(a);
+        }
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(the_configuration_of_a_result_is_found),
-                                            cmocka_unit_test(
-                                                    a_claim_has_a_place_only_when_it_justifies_a_label) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_configuration_of_a_result_is_found),
+                cmocka_unit_test(the_pod_group_of_a_claim_is_its_owner_or_consumer),
+                cmocka_unit_test(a_claim_has_a_place_only_when_it_justifies_a_label)
+        };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "api/gates.h"
@@ -45,6 +48,7 @@ static void gates_are_parsed_and_unknown_ones_refused(void **state) {
                 { " ComputeDomainCliques = F ,", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, false },
                 { "AllAlpha=true", NULL, GATE_MPS_SUPPORT, true },
                 { "AllAlpha=true", NULL, GATE_COMPUTE_DOMAIN_CLIQUES, true },
+                { "AllAlpha=true", NULL, GATE_TIME_SLICING_SETTINGS, true },
                 { "MPSSupport=false,AllAlpha=true", NULL, GATE_MPS_SUPPORT, false },
                 { "AllBeta=false", NULL, GATE_IMEX_DAEMONS_WITH_DNS_NAMES, false },
                 { "AllBeta=false", NULL, GATE_CONTEXTUAL_LOGGING, true },
@@ -98,11 +102,44 @@ static void dependencies_between_gates_are_checked(void **state) {
         }
 }
 
+/* The text that a function logs. */
+static void logged(void (*log)(const struct gates *g), const struct gates *g, char ret[1000]) {
+        FILE *file = tmpfile();
+        int before = dup(2);
+        assert_true(file && before >= 0);
+        dup2(fileno(file), 2);
+        log(g);
+        fflush(stderr);
+        dup2(before, 2);
+        close(before);
+        rewind(file);
+        ret[fread(ret, 1, 999, file)] = '\0';
+        fclose(file);
+}
+
+static void gates_without_effect_are_logged(void **state) {
+        struct gates g;
+        char text[1000];
+        gates_init(&g);
+        logged(gates_log_forced, &g, text);
+        assert_string_equal(text, "");
+        logged(gates_log_ineffective, &g, text);
+        assert_string_equal(text, "");
+        g.on[GATE_TIME_SLICING_SETTINGS] = true;
+        gates_force_off(&g, GATE_TIME_SLICING_SETTINGS);
+        logged(gates_log_forced, &g, text);
+        assert_non_null(strstr(text, "TimeSlicingSettings"));
+        g.on[GATE_IMEX_DAEMONS_WITH_DNS_NAMES] = false;
+        logged(gates_log_ineffective, &g, text);
+        assert_non_null(strstr(text, "IMEXDaemonsWithDNSNames"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(defaults_render_as_in_the_go_driver),
                 cmocka_unit_test(gates_are_parsed_and_unknown_ones_refused),
                 cmocka_unit_test(dependencies_between_gates_are_checked),
+                cmocka_unit_test(gates_without_effect_are_logged),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,6 +188,31 @@ static void a_config_that_does_not_count_must_only_be_well_formed(void **state) 
         assert_string_equal(e.msg, "only opaque parameters are supported by this driver");
 }
 
+static void a_percentage_of_0_or_100_is_valid(void **state) {
+        (void)state;
+        struct gpu_config c;
+        assert_int_equal(gpu_config_decode(STR(SHARING("\"strategy\":\"MPS\",\"mpsConfig\":{"
+                                                       "\"defaultActiveThreadPercentage\":0}")),
+                                           &all, &c, &e),
+                         0);
+        assert_int_equal(gpu_config_decode(STR(SHARING("\"strategy\":\"MPS\",\"mpsConfig\":{"
+                                                       "\"defaultActiveThreadPercentage\":100}")),
+                                           &all, &c, &e),
+                         0);
+}
+
+static void errors_of_a_chosen_config_are_reported(void **state) {
+        (void)state;
+        struct gpu_config config;
+        struct gpu_config_choice c;
+        struct claim_config chosen = from("FromClaim", NULL, SLICED("Short"));
+        struct claim claim = { .configs = &chosen, .n_configs = 1 };
+        assert_int_equal(gpu_config_decode(STR("{\"kind\":7}"), &all, &config, &e), -1);
+        assert_non_null(strstr(e.msg, "kind"));
+        assert_int_equal(gpu_config_for(&claim, &gpu, GPU_CONFIG_GPU, &none, &c, &e), -1);
+        assert_non_null(strstr(e.msg, "feature gate is not enabled"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(errors_use_the_words_of_the_go_driver),
@@ -196,6 +221,8 @@ int main(void) {
                 cmocka_unit_test(a_config_for_the_request_counts_for_its_alternatives),
                 cmocka_unit_test(a_config_of_another_kind_is_skipped_unless_it_names_the_request),
                 cmocka_unit_test(a_config_that_does_not_count_must_only_be_well_formed),
+                cmocka_unit_test(a_percentage_of_0_or_100_is_valid),
+                cmocka_unit_test(errors_of_a_chosen_config_are_reported),
         };
         return cmocka_run_group_tests(tests, setup, NULL);
 }

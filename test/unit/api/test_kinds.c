@@ -311,11 +311,78 @@ static void a_trimmed_slice_states_the_same_clique_id(void **state) {
         }
 }
 
+/* The sanitizer sees a read behind the end of the lists. */
+static void the_last_of_a_list_counts_and_nothing_behind_it(void **state) {
+        static const char *const types[] = { "A", "B" };
+        struct condition *list = xnew_n(struct condition, 2);
+        const char **names = xnew_n(const char *, 2), **last = xnew_n(const char *, 2);
+        struct taint *taints = xnew_n(struct taint, 2);
+        list[0] = (struct condition){ .type = "A", .status = "False" };
+        list[1] = (struct condition){ .type = "B", .status = "True" };
+        memcpy(last, types, sizeof types);
+        assert_ptr_equal(condition_first_true(list, 2, last, 2), &list[1]);
+        list[1].status = "False";
+        assert_null(condition_first_true(list, 2, last, 2));
+        names[0] = "x";
+        names[1] = "y";
+        assert_true(has_string(names, 2, "y"));
+        assert_false(has_string(names, 2, "z"));
+        taints[1].key = NODE_TAINT_OUT_OF_SERVICE;
+        struct node n = { .taints = taints, .n_taints = 2 };
+        assert_true(node_out_of_service(&n));
+        taints[1].key = "other";
+        assert_false(node_out_of_service(&n));
+        free(list);
+        free(names);
+        free(last);
+        free(taints);
+}
+
+static void a_trimmed_object_keeps_only_the_condition_ready(void **state) {
+        for (int pods = 0; pods < 2; pods++) {
+                struct arena *a = arena_new(1024);
+                struct condition *one = xnew_n(struct condition, 1);
+                *one = (struct condition){ .type = "Ready", .status = "True", .reason = "r", .message = "m" };
+                struct node n = { .conditions = one, .n_conditions = 1 };
+                struct pod p = { .conditions = one, .n_conditions = 1 };
+                if (pods)
+                        pod_trim(&p, a);
+                else
+                        node_trim(&n, a);
+                assert_string_equal(one->type, "Ready");
+                assert_string_equal(one->status, "True");
+                assert_null(one->reason);
+                assert_null(one->message);
+                free(one);
+                arena_free(a);
+        }
+}
+
+static void of_two_equally_old_pods_the_second_counts(void **state) {
+        struct arena *a = arena_new(4096);
+        const struct plugin_pod *x = plugin(a, 1, "UP", "Running", "True"),
+                                *y = plugin(a, 1, "UP", "Running", "True");
+        assert_ptr_equal(plugin_pod_choose(x, y), y);
+        arena_free(a);
+}
+
+static void a_slice_with_one_device_states_a_clique_id(void **state) {
+        struct slice_device device = { .name = "d" };
+        const struct slice s = { .devices = &device, .n_devices = 1 };
+        const char *clique;
+        assert_true(slice_clique(&s, &clique));
+        assert_string_equal(clique, "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_report_of_an_unhealthy_plugin_does_not_count),
                 cmocka_unit_test(a_node_with_a_gpu_is_known_by_the_labels_that_place_the_plugin),
                 cmocka_unit_test(of_the_pods_on_a_node_the_newest_one_with_a_report_counts),
+                cmocka_unit_test(the_last_of_a_list_counts_and_nothing_behind_it),
+                cmocka_unit_test(a_trimmed_object_keeps_only_the_condition_ready),
+                cmocka_unit_test(of_two_equally_old_pods_the_second_counts),
+                cmocka_unit_test(a_slice_with_one_device_states_a_clique_id),
                 cmocka_unit_test(a_changed_boot_id_is_a_difference),
                 cmocka_unit_test(trimming_changes_no_result_of_the_rules),
                 cmocka_unit_test(a_trimmed_slice_states_the_same_clique_id),

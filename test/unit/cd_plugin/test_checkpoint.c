@@ -98,6 +98,22 @@ static void encodes_to(const struct checkpoint *c, const char *want) {
 static void the_checksum_is_that_of_the_go_driver(void **state) {
         (void)state;
         assert_int_equal(gojson_checksum(&STR("{\"a\":1}"), 1), 1187653614);
+        assert_int_equal(gojson_checksum(&STR("\t\n\vcd"), 1), 258105033); /* 9, 10, 11, 99, 100 */
+}
+
+static void a_text_is_not_nested_too_deep(void **state) {
+        enum { DEEPEST = 61 };
+        (void)state;
+        for (size_t n = DEEPEST; n <= DEEPEST + 1; n++) {
+                char text[2 * (DEEPEST + 1)];
+                struct buf b = BUF_INIT(4096);
+                memset(text, '[', n);
+                memset(text + n, ']', n);
+                yyjson_doc *doc = yyjson_read(text, 2 * n, 0);
+                assert_int_equal(gojson_canonical(yyjson_doc_get_root(doc), NULL, &b), n == DEEPEST);
+                yyjson_doc_free(doc);
+                buf_done(&b);
+        }
 }
 
 static void an_empty_checkpoint_is_read_and_written(void **state) {
@@ -430,6 +446,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(members_of_a_newer_api_server_are_not_recorded),
                 cmocka_unit_test(the_checksum_is_that_of_the_go_driver),
+                cmocka_unit_test(a_text_is_not_nested_too_deep),
                 cmocka_unit_test(an_empty_checkpoint_is_read_and_written),
                 cmocka_unit_test(a_golden_vector_is_read_and_written_unchanged),
                 cmocka_unit_test(our_own_entries_give_the_golden_vector),

@@ -49,6 +49,21 @@ static void name_id_owner_and_partition_come_from_the_comment(void **state) {
         assert_string_equal(rebuild_clique(text, a), CLIQUE);
 }
 
+static void only_whole_names_of_devices_count(void **state) {
+        static const struct {
+                const char *name;
+                size_t n;
+        } rows[] = { { "/" UID "-channel-3", 1 }, { "^" UID "-channel-3", 1 }, { "`" UID "-channel-3", 1 },
+                     { "." UID "-channel-3", 0 }, { "_" UID "-channel-3", 0 }, { "-" UID "-channel-3", 0 },
+                     { UID "-channel-3/", 1 },    { UID "-channel-3^", 1 },    { UID "-channel-3`", 1 },
+                     { UID "-channel-3.", 0 },    { UID "-channel-3_", 0 },    { UID "-channel-0", 1 },
+                     { UID "-channel--1", 0 },    { UID "-channel-", 0 },      { UID "-daemon-0", 1 } };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+                if (rebuild(rows[i].name) != rows[i].n)
+                        fail_msg("row %zu", i);
+}
+
 /* failure: the checkpoint is rebuilt while channel-1 and channel-10 are prepared -> they are not confused */
 static void channel_1_does_not_match_channel_10(void **state) {
         (void)state;
@@ -122,6 +137,7 @@ static void an_invalid_clique_id_is_ignored(void **state) {
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
+                T(only_whole_names_of_devices_count),
                 T(name_id_owner_and_partition_come_from_the_comment),
                 T(channel_1_does_not_match_channel_10),
                 T(files_with_the_shared_channel_need_no_channel_in_the_comment),

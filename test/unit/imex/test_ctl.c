@@ -143,6 +143,42 @@ static void check_domain(struct str text) {
         assert_int_equal(imex_ctl_connected(&d.nodes[2]), 0);
 }
 
+/* The sanitizer sees a read behind the end of the lists. */
+static void the_last_node_and_connection_count_and_nothing_behind_them(void **state) {
+        struct imex_ctl_node *nodes = calloc(2, sizeof *nodes);
+        struct imex_ctl_connection *connections = calloc(2, sizeof *connections);
+        const struct imex_ctl_domain d = { .nodes = nodes, .n_nodes = 2 };
+        nodes[0].host = "10.0.0.1";
+        nodes[1].host = "10.0.0.2";
+        assert_ptr_equal(imex_ctl_find(&d, "10.0.0.2", "n2"), &nodes[1]);
+        nodes[0].connections = connections;
+        nodes[0].n_connections = 2;
+        connections[0] = (struct imex_ctl_connection){ .to = 1 };
+        connections[1] = (struct imex_ctl_connection){ .to = 2, .connected = true };
+        assert_true(imex_ctl_connected_to(&nodes[0], 2));
+        assert_false(imex_ctl_connected_to(&nodes[0], 3));
+        assert_int_equal(imex_ctl_connected(&nodes[0]), 1);
+        free(nodes);
+        free(connections);
+}
+
+static void a_domain_has_at_most_4096_nodes_and_connections(void **state) {
+        enum { MOST = 4096 };
+        for (int i = 0; i < 4; i++) {
+                _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+                struct buf b = BUF_INIT(1 << 20);
+                struct imex_ctl_domain d;
+                struct err e;
+                int n = MOST + i % 2;
+                buf_adds(&b, i < 2 ? "{\"nodes\":{" : "{\"nodes\":{\"0\":{\"connections\":{");
+                for (int k = 0; k < n; k++)
+                        buf_addf(&b, "%s\"%d\":{}", k ? "," : "", k);
+                buf_adds(&b, i < 2 ? "}}" : "}}}}");
+                assert_int_equal(imex_ctl_parse_domain(str_from(buf_str(&b)), a, &d, &e), n > MOST ? -1 : 0);
+                buf_done(&b);
+        }
+}
+
 static void test_domain(void **state) {
         check_domain(STR(DOMAIN));
         check_domain(STR("a warning\n" DOMAIN "\nand more\n"));
@@ -177,6 +213,8 @@ int main(void) {
                 cmocka_unit_test(test_status),
                 cmocka_unit_test(test_domain_of_many_slots_is_read),
                 cmocka_unit_test(test_status_unknown),
+                cmocka_unit_test(the_last_node_and_connection_count_and_nothing_behind_them),
+                cmocka_unit_test(a_domain_has_at_most_4096_nodes_and_connections),
                 cmocka_unit_test(test_domain),
                 cmocka_unit_test(test_domain_refused),
         };

@@ -128,6 +128,43 @@ static void test_settings_refused(void **state) {
         }
 }
 
+static void the_lengths_and_characters_of_settings_are_limited(void **state) {
+        char *key = xstrndup("", 0), *value = xstrndup("", 0);
+        static const struct {
+                const char *key, *value;
+                size_t key_n, value_n; /* 0: as they are */
+                bool good;
+        } cases[] = { { "A", "x", 64, 512, true },    { "A", "x", 65, 0, false },
+                      { "A", "x", 0, 513, false },    { "0A", "x", 0, 0, false },
+                      { "9A", "x", 0, 0, false },     { "A09_", "x", 0, 0, true },
+                      { "A", " ~", 0, 0, true },      { "A", "\\u001f", 0, 0, false },
+                      { "A", "\\u007f", 0, 0, false } };
+        _cleanup_(arena_freep) struct arena *a = arena_new(256);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct imex_settings settings;
+                struct err e;
+                free(key);
+                free(value);
+                key = xstrndup(cases[i].key, strlen(cases[i].key));
+                value = xstrndup(cases[i].value, strlen(cases[i].value));
+                if (cases[i].key_n) {
+                        free(key);
+                        key = xcalloc(1, cases[i].key_n + 1);
+                        memset(key, 'A', cases[i].key_n);
+                }
+                if (cases[i].value_n) {
+                        free(value);
+                        value = xcalloc(1, cases[i].value_n + 1);
+                        memset(value, 'x', cases[i].value_n);
+                }
+                const char *text = arena_printf(a, "{\"%s\":\"%s\"}", key, value);
+                if (!imex_settings_parse(text, a, &settings, &e) != cases[i].good)
+                        fail_msg("case %zu", i);
+        }
+        free(key);
+        free(value);
+}
+
 static void test_names(void **state) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
         char infix[11];
@@ -307,6 +344,7 @@ int main(void) {
                 cmocka_unit_test(test_config),
                 cmocka_unit_test(test_settings_replace_defaults),
                 cmocka_unit_test(test_settings_refused),
+                cmocka_unit_test(the_lengths_and_characters_of_settings_are_limited),
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_two_domains_share_no_name),
                 cmocka_unit_test(test_hosts_golden),

@@ -44,6 +44,10 @@ static void a_program_that_fails_is_run_again(void **state) {
         assert_string_equal(version, "");
         assert_string_equal(why, "nvidia-imex --version ended with exit code 127: error while loading shared "
                                  "libraries");
+#define X33 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+        put_script("nvidia-imex", "echo " X33 X33 X33 "; echo y; exit 1");
+        ask(1);
+        assert_string_equal(why, "nvidia-imex --version ended with exit code 1: " X33 X33 X33);
 }
 
 static void a_missing_or_crashing_program_is_reported(void **state) {
@@ -66,6 +70,11 @@ static bool parse(const char *text) {
 static void only_a_version_is_accepted(void **state) {
         assert_true(parse("warning\nIMEX version is: 590.1-rc_2+b \n"));
         assert_string_equal(version, "590.1-rc_2+b");
+        assert_true(parse("IMEX version is:5"));
+        assert_string_equal(version, "5");
+        assert_true(parse("IMEX version is:\nIMEX version is: 6"));
+        assert_string_equal(version, "6");
+        assert_false(parse("IMEX version is: 1\""));
         assert_false(parse(""));
         assert_false(parse("580.95.05"));
         assert_false(parse("IMEX version is:"));

@@ -31,6 +31,9 @@ static void the_longest_assignment_id_fits(void **state) {
         assert_true(assignment_id_parse(buf_str(&b), &id));
         assert_string_equal(id.clique_id, longest);
         assert_true(id.index == INT64_MAX);
+        assert_false(assignment_id_parse(
+                "1234567890123456789012345678901234567890123456789012345678901234/" DOMAIN "/1/2", &id));
+        assert_true(assignment_id_parse(CLIQUE "/" DOMAIN "/0/0", &id));
 }
 
 static void an_invalid_assignment_id_is_refused(void **state) {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
@@ -102,6 +103,59 @@ static void an_invalid_report_is_no_report(void **state) {
         }
 }
 
+#define WORD_OF_60 "123456789012345678901234567890123456789012345678901234567890"
+
+static void a_report_at_its_limits_is_decoded(void **state) {
+        static const struct {
+                const char *text;
+                bool good;
+        } rows[] = {
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"1048575\":\"" UID_A "\"}}}", true },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"9\":\"" UID_A "\"}}}", true },
+                { "{\"c\":{\"uid\":\"\",\"held\":{\":\":\"" UID_A "\"}}}", false },  /* after '9' */
+                { "{\"c\":{\"uid\":\"\",\"held\":{\"1/\":\"" UID_A "\"}}}", false }, /* before '0' */
+                { "{\"c\":{\"uid\":\"\",\"channelCount\":1048576}}", true },
+                { "{\"c\":{\"uid\":\"\",\"channelCount\":1048577}}", false },
+                { "{\"c\":{\"uid\":\"\",\"imexVersion\":\"" WORD_OF_60 "123\"}}", true },
+                { "{\"c\":{\"uid\":\"\",\"imexVersion\":\"" WORD_OF_60 "1234\"}}", false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct arena *a = arena_new(1024);
+                struct channel_report r;
+                struct err e;
+                if (!decode(rows[i].text, a, &r, &e) != rows[i].good)
+                        fail_msg("row %zu", i);
+                arena_free(a);
+        }
+}
+
+static void a_report_has_a_limited_number_of_partitions(void **state) {
+        for (int n = CHANNEL_REPORT_FABRICS_MAX; n <= CHANNEL_REPORT_FABRICS_MAX + 1; n++) {
+                struct arena *a = arena_new(1024);
+                struct buf b = BUF_INIT(1 << 20);
+                struct channel_report r;
+                struct err e;
+                for (int i = 0; i < n; i++)
+                        buf_addf(&b, "%s\"c%d\":{\"uid\":\"\"}", i ? "," : "{", i);
+                buf_adds(&b, "}");
+                assert_int_equal(decode(buf_str(&b), a, &r, &e), n > CHANNEL_REPORT_FABRICS_MAX ? -1 : 0);
+                buf_done(&b);
+                arena_free(a);
+        }
+}
+
+static void a_number_of_0_channels_is_reported(void **state) {
+        struct channel_report_fabric *one = xnew_n(struct channel_report_fabric, 1);
+        *one = (struct channel_report_fabric){ .clique_id = "c", .uid = "" };
+        const struct channel_report r = { one, 1 };
+        struct buf b = BUF_INIT(4096);
+        channel_report_render(&r, &b);
+        assert_string_equal(buf_str(&b), "{\"c\":{\"uid\":\"\",\"channelCount\":0,\"held\":{}}}");
+        assert_null(channel_report_of(&r, "d")); /* the sanitizer sees a read behind the list */
+        buf_done(&b);
+        free(one);
+}
+
 static void unknown_members_are_ignored_and_both_owners_of_a_channel_are_kept(void **state) {
         struct arena *a = arena_new(1024);
         struct channel_report r;
@@ -121,6 +175,9 @@ int main(void) {
                 cmocka_unit_test(a_report_is_decoded_as_it_was_rendered),
                 cmocka_unit_test(the_state_of_imex_and_devices_is_decoded_as_it_was_rendered),
                 cmocka_unit_test(an_invalid_report_is_no_report),
+                cmocka_unit_test(a_report_at_its_limits_is_decoded),
+                cmocka_unit_test(a_report_has_a_limited_number_of_partitions),
+                cmocka_unit_test(a_number_of_0_channels_is_reported),
                 cmocka_unit_test(unknown_members_are_ignored_and_both_owners_of_a_channel_are_kept),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

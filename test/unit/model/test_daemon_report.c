@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CLIQUE "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.2"
@@ -162,6 +163,28 @@ static void the_number_of_epochs_and_the_text_are_limited(void **state) {
         assert_int_equal(decode_long(0, 1024, &r), -1);
 }
 
+static void an_epoch_that_is_left_is_not_negative(void **state) {
+        static const char x39[] = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+        struct arena *a = arena_new(1024);
+        struct daemon_report r;
+        struct err e;
+        assert_int_equal(decode("{" IDENTITY ",\"left\":\"0\"}", a, &r, &e), 0);
+        assert_int_equal(decode("{" IDENTITY ",\"left\":\"-1\"}", a, &r, &e), -1);
+        assert_int_equal(decode(arena_printf(a, "{" IDENTITY ",\"left\":\"%s,1\"}", x39), a, &r, &e), -1);
+        assert_non_null(strstr(e.msg, arena_printf(a, "\"%s\"", x39)));
+        arena_free(a);
+}
+
+/* The sanitizer sees a read behind the end of the list. */
+static void an_epoch_is_found_in_the_whole_list(void **state) {
+        int64_t *epochs = xnew_n(int64_t, 2);
+        epochs[0] = 3;
+        epochs[1] = 7;
+        assert_true(daemon_report_has_epoch(epochs, 2, 7));
+        assert_false(daemon_report_has_epoch(epochs, 2, 8));
+        free(epochs);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_report_has_the_facts_that_were_written),
@@ -169,6 +192,8 @@ int main(void) {
                 cmocka_unit_test(unknown_members_are_ignored_and_absent_ones_are_empty),
                 cmocka_unit_test(a_report_with_an_invalid_part_is_refused),
                 cmocka_unit_test(the_number_of_epochs_and_the_text_are_limited),
+                cmocka_unit_test(an_epoch_that_is_left_is_not_negative),
+                cmocka_unit_test(an_epoch_is_found_in_the_whole_list),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/names.h"
@@ -63,12 +64,34 @@ static void the_assignment_of_a_node_is_found_in_any_state(void **state) {
         assert_null(fabric_assignment_of(&d, "n3"));
 }
 
+/* The sanitizer sees a read behind the end of the lists. */
+static void the_last_domain_and_channel_are_found_and_nothing_behind_them(void **state) {
+        struct fabric_domain *domains = xnew_n(struct fabric_domain, 2);
+        struct fabric_channel *channels = xnew_n(struct fabric_channel, 2);
+        const struct compute_domain_fabric f = { .o.meta.uid = "o",
+                                                 .table_of = "o",
+                                                 .domains = domains,
+                                                 .n_domains = 2,
+                                                 .channels = channels,
+                                                 .n_channels = 2 };
+        (void)state;
+        domains[0].owner.uid = channels[0].owner.uid = "a";
+        domains[1].owner.uid = channels[1].owner.uid = "b";
+        assert_ptr_equal(fabric_domain_at(&f, "b"), &domains[1]);
+        assert_null(fabric_domain_at(&f, "c"));
+        assert_ptr_equal(fabric_channel_of(&f, "b"), &channels[1]);
+        assert_null(fabric_channel_of(&f, "c"));
+        free(domains);
+        free(channels);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_standing_domain_has_a_constant_uid),
                 cmocka_unit_test(a_domain_belongs_to_a_computedomain_or_to_the_partition),
                 cmocka_unit_test(an_assignment_is_active_unless_it_has_a_state),
                 cmocka_unit_test(the_assignment_of_a_node_is_found_in_any_state),
+                cmocka_unit_test(the_last_domain_and_channel_are_found_and_nothing_behind_them),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,8 @@ static void a_rack_is_identified_by_a_label_or_its_clique_id(void **state) {
         } cases[] = {
                 { "S0-011-US-WEST-01A", UUID ".1", "s0-011-us-west-01a", "s0-011-us-west-01a",
                   "s0-011-us-west-01a" },
+                { "a", NULL, "a", "a", "a" },
+                { NULL, "123456789.1", "123456789.1", "rack-12345678-1", "rack-123456789-1" },
                 { "Rack_7.b", NULL, "rack-7-b", "rack-7-b", "rack-7-b" },
                 { LONG, "", LONG, LONG, LONG },
                 { NULL, UUID ".1", "3f7c1b2a-1111-2222-3333-444455556666.1", "rack-3f7c1b2a-1",
