@@ -33,9 +33,13 @@ def set_limits():
 
 
 def compile_commands(root, folder):
-    """{source file: arguments of its compiler}"""
-    commands = json.loads((folder / "compile_commands.json").read_text())
-    return {os.path.relpath(folder / command["file"], root): shlex.split(command["command"]) for command in commands}
+    """{source file: arguments of its compiler}. The kubectl plugin compiles files of other folders again, without the sanitizers."""
+    commands = {}
+    for command in json.loads((folder / "compile_commands.json").read_text()):
+        path = os.path.relpath(folder / command["file"], root)
+        if path not in commands or pathlib.Path(command["output"]).parent.parent == pathlib.Path(path).parent:
+            commands[path] = shlex.split(command["command"])
+    return commands
 
 
 class Build:
