@@ -82,12 +82,22 @@ daemons_settle() {
 		eventually 120 daemons_updated || return
 		# A new leader may still be about to write another template.
 		read -rt 1 <> <(:) || true
-		eventually 120 daemons_updated
+		eventually 120 daemons_updated || return
+		eventually 120 daemons_ready || return
+		eventually 120 listed_nodes_exist
 	else
 		eventually 120 idle_daemons_gone
 	fi
 }
 has_leader() { [[ -n $(leader_pod) ]]; }
+# An earlier file may have switched off a node: then the kubelet prepares the claim of its daemon again after a minute.
+daemons_ready() { k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -e '.items | all(any(.status.conditions[]?; .type == "Ready" and .status == "True"))' >/dev/null; }
+# An earlier file may have had more nodes. While assignments of deleted nodes are listed, a new leader waits for a minute.
+listed_nodes_exist() {
+	local nodes
+	nodes=$(k get nodes -o json | jq -c '[.items[].metadata.name]') &&
+		k get computedomainfabrics -o json | jq -e --argjson nodes "$nodes" '[.items[].domains[]?.assignments[]?.node] - $nodes == []' >/dev/null
+}
 # reported_daemons: prints the daemons that have written a report, as JSON. A daemon that is being deleted counts
 # while it serves a ComputeDomain.
 reported_daemons() {
