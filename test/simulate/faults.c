@@ -406,6 +406,10 @@ int64_t faults_restored_ms(void) {
         return all.restored_ms;
 }
 
+int64_t faults_served_ms(void) {
+        return all.served_ms;
+}
+
 bool faults_began_too_early(int64_t ms) {
         return all.served_ms >= 0 && ms > all.restored_ms - WAIT_MS && ms < all.served_ms + WAIT_MS;
 }

@@ -44,6 +44,7 @@ void faults_use_restores(void);
 bool faults_restores_used(void);
 /* Returns the time of the last restore, or -1 if there was none. */
 int64_t faults_restored_ms(void);
+int64_t faults_served_ms(void); /* when the API server answers again after it; -1: never */
 /* Returns true for a time from a minute before the last restore until a minute after the API server answers
  * again. docs/how-to/restore.md starts the controllers after that minute, when the plugins have reported the
  * channels that they hold. In this world the controllers start at once, and may assign another channel. */

@@ -153,7 +153,7 @@ bool replica_leads(unsigned i) {
 /* The Lease is an earlier one. Another controller may take it before the leader fails to renew its own. All
  * writes of both have preconditions. */
 static bool lease_was_restored(void) {
-        return faults_restored_ms() >= 0 && sim_now_ms() - faults_restored_ms() < LEASE_EXCUSE_MS;
+        return faults_served_ms() >= 0 && sim_now_ms() - faults_served_ms() < LEASE_EXCUSE_MS;
 }
 
 /* failure: any faults meet in the simulation -> two controllers never lead at once, except after restores

@@ -769,15 +769,19 @@ static bool is_held_by_off_node(const struct domain *d) {
         return false;
 }
 
-/* A restore of etcd removed the Pod of a daemon that still serves. The daemon cannot report, and its
- * replacement starts when the last pod of the node has ended. */
+/* A restore of etcd removed the Pod of a daemon that still serves, or it was force-deleted while the node was
+ * cut off. The daemon cannot report, and its replacement starts when the last pod of the node has ended. */
+static bool daemon_is_lost(const struct node *n) {
+        for (unsigned k = 0; k < MAX_RUNS; k++)
+                if (n->runs[k].used && n->runs[k].up && n->runs[k].lost)
+                        return true;
+        return false;
+}
+
 static bool has_lost_daemon(const char *clique) {
         for (unsigned i = 0; i < w.n_nodes; i++)
-                for (unsigned k = 0; k < MAX_RUNS; k++) {
-                        const struct run *r = &w.nodes[i].runs[k];
-                        if (r->used && r->up && r->lost && streq(w.nodes[i].clique, clique))
-                                return true;
-                }
+                if (streq(w.nodes[i].clique, clique) && daemon_is_lost(&w.nodes[i]))
+                        return true;
         return false;
 }
 
@@ -810,6 +814,7 @@ const char *world_misses(void) {
                 for (unsigned i = 0; i < x->n_pods; i++) {
                         enum state s = x->pods[i].state;
                         runs = runs || s == POD_RUNS;
+                        excused = excused || (s == POD_RUNS && daemon_is_lost(x->pods[i].node));
                         if (waits_for_report(x->pods[i].node)) {
                                 excused = true;
                                 continue;
