@@ -37,7 +37,7 @@ struct key key_parse(const char *text) {
         for (size_t i = 0; i < KEY_KINDS; i++)
                 if (str_eq((struct str){ text, (size_t)(slash - text) }, str_from(names[i])))
                         return (struct key){ (enum key_kind)i, slash + 1 };
-        BUG_ON("no such kind of key");
+        BUG_ON(true); /* there is no such kind of key */
 }
 
 /* ---- the caches ---- */
