@@ -14,8 +14,11 @@
 #include "cli/http1.h"
 #include "cli/proxy.h"
 #include "kube/kube_path.h"
+#include "kube/kube_status.h"
 
-enum { CLUSTER_PAGE = 500, ANSWER_MS = 60 * 1000, PAGES_MAX = 10000 };
+#define PAGE "500" /* objects */
+
+enum { ANSWER_MS = 60 * 1000, PAGES_MAX = 10000 };
 
 struct cluster {
         struct source source;
@@ -90,22 +93,20 @@ static int exchange(struct cluster *c, const char *path, struct http1 *h, struct
         }
 }
 
-/* The message of a Status, or the beginning of another text. */
-static int cluster_status_error(int status, struct str body, struct err *e) {
-        enum err_kind kind = status == 401 || status == 403   ? ERR_DENIED
-                             : status == 404                  ? ERR_NOT_FOUND
-                             : status == 410                  ? ERR_GONE
-                             : status == 429 || status >= 500 ? ERR_RETRY
-                                                              : ERR_INTERNAL;
-        struct err bad;
-        yyjson_doc *doc = json_parse(body, 0, &bad);
-        const char *message =
-                doc ? yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "message")) : NULL;
+/* The message of a Status, or the beginning of another text. An answer that is not from the API server shows
+ * neither that rights are missing nor that the kind is not served. */
+static void cluster_status_error(int status, struct str body, struct err *e) {
+        yyjson_doc *doc = yyjson_read(body.p, body.n, 0);
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        bool is = kube_status_is(root);
+        enum err_kind kind = kube_status_unserved(status, body) ? ERR_NOT_FOUND
+                             : is                               ? kube_status_kind(root, status)
+                                                                : ERR_RETRY;
+        const char *message = is ? yyjson_get_str(yyjson_obj_get(root, "message")) : NULL;
         struct str line = str_trim((struct str){ body.p, str_utf8_cut(body, 200) });
         err_set(e, kind, status, "%s%.*s", message ? message : "HTTP error: ", message ? 0 : (int)line.n,
                 line.p);
         yyjson_doc_free(doc);
-        return -1;
 }
 
 /* Gets a JSON document. The caller frees it. */
@@ -134,7 +135,7 @@ static int page_path(const struct source_query *q, const char *version, const ch
                 return -1;
         if (q->name)
                 buf_addf(&field, "metadata.name=%s", q->name);
-        kube_path_query(path, &n_query, "limit", "500");
+        kube_path_query(path, &n_query, "limit", PAGE);
         kube_path_query(path, &n_query, "continue", next);
         kube_path_query(path, &n_query, "labelSelector", q->label);
         kube_path_query(path, &n_query, "fieldSelector", q->name ? buf_str(&field) : NULL);

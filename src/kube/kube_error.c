@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kube/kube_status.h"
 
 enum {
         MAX_WAIT_S = 60,
@@ -15,25 +16,7 @@ static const char *text_of(yyjson_val *obj, const char *key) {
         return yyjson_get_str(yyjson_obj_get(obj, key));
 }
 
-static bool is_status(yyjson_val *root) {
-        return yyjson_is_obj(root) && streq(text_of(root, "kind"), "Status") &&
-               streq(text_of(root, "apiVersion"), "v1");
-}
-
 /* ---- failures ---- */
-
-static enum err_kind kind_of_code(int code) {
-        static const struct {
-                int code;
-                enum err_kind kind;
-        } kinds[] = { { 400, ERR_INVALID }, { 405, ERR_INVALID }, { 406, ERR_INVALID },
-                      { 413, ERR_INVALID }, { 415, ERR_INVALID }, { 422, ERR_INVALID },
-                      { 401, ERR_DENIED },  { 403, ERR_DENIED },  { 409, ERR_CONFLICT } };
-        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-                if (kinds[i].code == code)
-                        return kinds[i].kind;
-        return ERR_RETRY;
-}
 
 static bool may_create(enum kube_verb v) {
         return v == KUBE_CREATE || v == KUBE_APPLY;
@@ -55,24 +38,16 @@ static enum err_kind missing(yyjson_val *status, const struct kube_request *a) {
         return a->subresource ? ERR_CONFLICT : ERR_NOT_FOUND;
 }
 
-static enum err_kind kind_of_status(yyjson_val *status, int code, const struct kube_request *a) {
-        const char *reason = str_or(text_of(status, "reason"), "");
-
-        if (code == 404)
-                return streq(reason, "NotFound") ? missing(status, a) : ERR_RETRY;
-        if (code == 410)
-                return streq(reason, "Expired") || streq(reason, "Gone") ? ERR_GONE : ERR_RETRY;
-        if (code == 401 || code == 403)
-                return !*reason || streq(reason, "Forbidden") || streq(reason, "Unauthorized") ? ERR_DENIED
-                                                                                               : ERR_RETRY;
-        return kind_of_code(code);
+static enum err_kind kind_of_answer(yyjson_val *status, int code, const struct kube_request *a) {
+        return code == 404 && streq(text_of(status, "reason"), "NotFound") ? missing(status, a)
+                                                                           : kube_status_kind(status, code);
 }
 
 static void status_error(yyjson_val *status, int code, const struct kube_request *a, struct err *e,
                          int *ret_wait_s) {
         yyjson_val *wait = yyjson_obj_get(yyjson_obj_get(status, "details"), "retryAfterSeconds");
         const char *message = text_of(status, "message"), *reason = text_of(status, "reason");
-        enum err_kind kind = kind_of_status(status, code, a);
+        enum err_kind kind = kind_of_answer(status, code, a);
         /* A 404 that does not name the requested object does not count as an answer of Kubernetes. */
         int shown = code == 404 && kind == ERR_RETRY ? -code : code;
 
@@ -100,7 +75,7 @@ static void refusal(const struct http_response *r, const struct kube_request *a,
                 return;
         }
         yyjson_doc *doc = yyjson_read(r->body, r->body_len, 0);
-        if (is_status(yyjson_doc_get_root(doc)))
+        if (kube_status_is(yyjson_doc_get_root(doc)))
                 status_error(yyjson_doc_get_root(doc), r->status, a, e, ret_wait_s);
         else
                 foreign(e, r->status, "which is not an answer of Kubernetes", r->body, r->body_len);
@@ -120,7 +95,7 @@ void kube_error_page(struct err *e, const char *content_type) {
 
 void kube_error_event(yyjson_val *object, struct err *e, int *ret_wait_s) {
         *ret_wait_s = -1;
-        if (is_status(object))
+        if (kube_status_is(object))
                 status_error(object, yyjson_get_int(yyjson_obj_get(object, "code")), NULL, e, ret_wait_s);
         else
                 err_set(e, ERR_RETRY, 0, "the watch reported an error without a Status");
@@ -150,7 +125,7 @@ static bool is_list(yyjson_val *root, const struct kube_request *a) {
 static bool is_what_was_asked_for(yyjson_val *root, const struct kube_request *a) {
         if (a->verb == KUBE_LIST)
                 return is_list(root, a);
-        if (a->verb == KUBE_DELETE && is_status(root))
+        if (a->verb == KUBE_DELETE && kube_status_is(root))
                 return streq(text_of(root, "status"), "Success");
         return is_object(root, a);
 }
@@ -180,19 +155,8 @@ bool kube_unreachable(const struct err *e) {
         return e->kind == ERR_RETRY && e->code != 0 && e->code < 100;
 }
 
-/* kube-apiserver has a text for paths that it does not know, and a Status without details for resources that
- * a group does not have. */
 bool kube_error_unserved(const struct http_response *r) {
-        if (r->transport || r->status != 404)
-                return false;
-        if (str_eq(str_trim((struct str){ r->body, r->body_len }), STR("404 page not found")))
-                return true;
-        yyjson_doc *doc = yyjson_read(r->body, r->body_len, 0);
-        yyjson_val *root = yyjson_doc_get_root(doc);
-        bool unserved = is_status(root) && streq(text_of(root, "reason"), "NotFound") &&
-                        !text_of(yyjson_obj_get(root, "details"), "name");
-        yyjson_doc_free(doc);
-        return unserved;
+        return !r->transport && kube_status_unserved(r->status, (struct str){ r->body, r->body_len });
 }
 
 /* The only error of the transport that the network does not cause. */

@@ -63,6 +63,12 @@ static void each_list_has_the_state_of_its_answer(void **state) {
         assert_int_equal(view_state(&v, VIEW_DAEMON_SETS, NULL), VIEW_UNREADABLE);
         view_read(&v, VIEW_DEPLOYMENTS, NULL);
         assert_int_equal(view_state(&v, VIEW_DEPLOYMENTS, NULL), VIEW_PARTIAL);
+        /* A load balancer's pages show neither that a kind is not served nor that rights are missing. */
+        view_read(&v, VIEW_PODS, NULL);
+        assert_int_equal(view_state(&v, VIEW_PODS, NULL), VIEW_PARTIAL);
+        assert_false(view_not_served(&v, VIEW_PODS));
+        view_read(&v, VIEW_QUOTAS, NULL);
+        assert_int_equal(view_state(&v, VIEW_QUOTAS, NULL), VIEW_PARTIAL);
         /* The server serves only v1beta2 of this group. */
         view_read(&v, VIEW_SLICES, NULL);
         assert_int_equal(view_state(&v, VIEW_SLICES, NULL), VIEW_COMPLETE);
