@@ -9,12 +9,12 @@
 #define LABEL "metadata>labels>"
 #define ANNOTATION "metadata>annotations>"
 
-static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type),
-                                               JD_STR(struct condition, "status", status),
-                                               JD_STR(struct condition, "reason", reason),
-                                               JD_STR(struct condition, "message", message),
-                                               JD_TIME(struct condition, "lastTransitionTime", since),
-                                               JD_END };
+const struct jd_field condition_fields[] = { JD_STR(struct condition, "type", type),
+                                             JD_STR(struct condition, "status", status),
+                                             JD_STR(struct condition, "reason", reason),
+                                             JD_STR(struct condition, "message", message),
+                                             JD_TIME(struct condition, "lastTransitionTime", since),
+                                             JD_END };
 
 static const char *const statuses[STATUSES] = { "", "other", "Unknown", "False", "True" };
 
@@ -70,7 +70,7 @@ const struct jd_field node_fields[] = {
         JD_BOOL(struct node, "spec>unschedulable", unschedulable),
         JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
         JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
-        JD_LIST(struct node, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct node, "status>conditions", conditions, struct condition, condition_fields),
         JD_END,
 };
 
@@ -145,7 +145,7 @@ const struct jd_field pod_fields[] = {
         JD_STR(struct pod, "spec>nodeName", node),
         JD_STR(struct pod, "status>phase", phase),
         JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),
-        JD_LIST(struct pod, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct pod, "status>conditions", conditions, struct condition, condition_fields),
         JD_LIST(struct pod, "status>containerStatuses", containers, struct pod_container, f_container),
         JD_END,
 };
@@ -174,7 +174,7 @@ const struct jd_field plugin_pod_fields[] = {
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_REFUSED, refused),
         JD_STR(struct plugin_pod, "spec>nodeName", node),
         JD_STR(struct plugin_pod, "status>phase", phase),
-        JD_LIST(struct plugin_pod, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct plugin_pod, "status>conditions", conditions, struct condition, condition_fields),
         JD_END,
 };
 

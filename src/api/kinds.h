@@ -13,6 +13,7 @@ struct condition {
         const char *type, *status, *reason, *message; /* status: the name of an enum condition_status */
         int64_t since;                                /* lastTransitionTime */
 };
+extern const struct jd_field condition_fields[];
 enum condition_status { STATUS_NONE, STATUS_OTHER, STATUS_UNKNOWN, STATUS_FALSE, STATUS_TRUE, STATUSES };
 /* Returns STATUS_NONE for NULL and "", and STATUS_OTHER for a status that Kubernetes does not define. */
 enum condition_status condition_status_decode(const char *name);

@@ -28,6 +28,7 @@
 #include "kube/kube_informer.h"
 #include "model/rack.h"
 #include "node/node_main.h"
+#include "node/node_selector.h"
 #include "node/prestart.h"
 
 #define PROGRAM "compute-domain-kubelet-plugin"
@@ -92,17 +93,6 @@ static void report_offering(struct plugin *p, const struct facts *f, const struc
                              with_daemon(p) ? " or daemon" : "", o->reason, o->message);
         snprintf(p->withheld, sizeof p->withheld, "%s", o->reason);
 }
-
-struct labelled_node {
-        struct kube_object o;
-        struct jd_pair *labels;
-        size_t n_labels;
-};
-static const struct jd_field fields[] = {
-        JD_OBJ(struct labelled_node, "metadata", o.meta, kube_f_meta),
-        JD_MAP(struct labelled_node, "metadata>labels", labels),
-        JD_END,
-};
 
 /* NULL: the Node has no such label, or `o` is NULL. */
 static const char *rack_name(const struct plugin *p, const struct kube_object *o) {
@@ -170,7 +160,7 @@ static struct kube_informer *watch_rack(struct plugin *p) {
         return kube_informer_new(p->main.kube,
                                  &(struct kube_informer_options){ .res = &kube_nodes,
                                                                   .field_selector = selector,
-                                                                  .fields = fields,
+                                                                  .fields = labelled_node_fields,
                                                                   .size = sizeof(struct labelled_node),
                                                                   .metadata_only = true,
                                                                   .first_from_cache = true,

@@ -16,12 +16,6 @@ const struct kube_resource tool_kinds_policies = { "networking.k8s.io", "v1", "n
 static const struct jd_field f_owner[] = { JD_STR(struct object_owner, "kind", kind),
                                            JD_STR(struct object_owner, "name", name),
                                            JD_STR(struct object_owner, "uid", uid), JD_END };
-static const struct jd_field f_condition[] = { JD_STR(struct condition, "type", type),
-                                               JD_STR(struct condition, "status", status),
-                                               JD_STR(struct condition, "reason", reason),
-                                               JD_STR(struct condition, "message", message),
-                                               JD_TIME(struct condition, "lastTransitionTime", since),
-                                               JD_END };
 static const struct jd_field f_env[] = { JD_STR(struct jd_pair, "name", key),
                                          JD_STR(struct jd_pair, "value", value), JD_END };
 static const struct jd_field f_container_claim[] = { JD_STR(struct container_claim, "name", name), JD_END };
@@ -71,7 +65,7 @@ const struct jd_field pod_object_fields[] = {
         JD_STR(struct pod_object, "status>phase", phase),
         JD_STR(struct pod_object, "status>reason", reason),
         JD_STR(struct pod_object, "status>message", message),
-        JD_LIST(struct pod_object, "status>conditions", conditions, struct condition, f_condition),
+        JD_LIST(struct pod_object, "status>conditions", conditions, struct condition, condition_fields),
         JD_LIST(struct pod_object, "status>resourceClaimStatuses", claim_statuses, struct pod_claim,
                 f_pod_claim),
         JD_LIST(struct pod_object, "status>initContainerStatuses", init_statuses, struct container_status,

@@ -2,7 +2,6 @@
 #include "gpu_plugin/gpu_hook.h"
 
 #include <errno.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -11,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "cdi/cdi.h"
 
@@ -28,12 +28,12 @@ static bool gpu_hook_holds(const char *path, const char *content, size_t n) {
 
 int gpu_hook_install(const char *program, const char *dir, char **ret, struct err *e) {
         _cleanup_(freep) char *content = NULL;
-        unsigned char hash[SHA256_DIGEST_LENGTH];
+        unsigned char hash[SHA256_SIZE];
         char name[sizeof HOOK_PREFIX + 2 * HASH_BYTES] = HOOK_PREFIX;
         size_t n;
         if (file_read(program, PROGRAM_MAX, &content, &n, e) < 0)
                 return err_wrap(e, "the CDI hook");
-        SHA256((const unsigned char *)content, n, hash);
+        sha256(content, n, hash);
         for (size_t i = 0; i < HASH_BYTES; i++)
                 snprintf(name + sizeof HOOK_PREFIX - 1 + 2 * i, 3, "%02x", hash[i]);
         free(*ret);

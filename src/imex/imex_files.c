@@ -4,7 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/sha.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,13 +91,9 @@ void imex_slot_name(const char *infix, unsigned i, struct buf *out) {
 void imex_infix(const char *domain_uid, char ret[static IMEX_INFIX_SIZE]) {
         unsigned char sum[SHA256_SIZE];
 
-        SHA256((const unsigned char *)domain_uid, strlen(domain_uid), sum);
-        static const char hex[] = "0123456789abcdef";
-        for (unsigned i = 0; i < 5; i++) {
-                ret[2 * i] = hex[sum[i] >> 4];
-                ret[2 * i + 1] = hex[sum[i] & 15];
-        }
-        ret[10] = '\0';
+        sha256(domain_uid, strlen(domain_uid), sum);
+        for (unsigned i = 0; i < 5; i++)
+                snprintf(ret + 2 * i, 3, "%02x", sum[i]);
 }
 
 bool imex_infix_valid(const char *infix) {

@@ -3,6 +3,12 @@
 
 #include <string.h>
 
+const struct jd_field labelled_node_fields[] = {
+        JD_OBJ(struct labelled_node, "metadata", o.meta, kube_f_meta),
+        JD_MAP(struct labelled_node, "metadata>labels", labels),
+        JD_END,
+};
+
 static const struct jd_field requirement_fields[] = {
         JD_STR(struct node_requirement, "key", key, .required = true),
         JD_STR(struct node_requirement, "operator", op, .required = true),

@@ -4,7 +4,15 @@
  * k8s.io/component-helpers, scheduling/corev1/nodeaffinity. */
 #pragma once
 
-#include "base/json.h"
+#include "kube/kube_object.h"
+
+/* A Node with its labels, for a cache. */
+struct labelled_node {
+        struct kube_object o;
+        struct jd_pair *labels;
+        size_t n_labels;
+};
+extern const struct jd_field labelled_node_fields[];
 
 struct node_requirement {
         const char *key, *op; /* `op` is In, NotIn, Exists, DoesNotExist, Gt or Lt */

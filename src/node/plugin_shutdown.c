@@ -15,17 +15,6 @@ struct plugin_shutdown {
         bool stays, unknown; /* unknown: the server has not answered about the Node */
 };
 
-struct labelled_node {
-        struct kube_object o;
-        struct jd_pair *labels;
-        size_t n_labels;
-};
-static const struct jd_field fields[] = {
-        JD_OBJ(struct labelled_node, "metadata", o.meta, kube_f_meta),
-        JD_MAP(struct labelled_node, "metadata>labels", labels),
-        JD_END,
-};
-
 static bool is_used(const struct checkpoint_claim *c, const char *own_device) {
         for (size_t i = 0; c->state == CHECKPOINT_COMPLETED && i < c->n_devices; i++)
                 if (!own_device || !streq(c->devices[i].name, own_device))
@@ -120,7 +109,7 @@ struct plugin_shutdown *plugin_shutdown_new(const struct plugin_shutdown_options
         l->informer = kube_informer_new(o->kube, &(struct kube_informer_options){
                                                          .res = &kube_nodes,
                                                          .field_selector = selector,
-                                                         .fields = fields,
+                                                         .fields = labelled_node_fields,
                                                          .size = sizeof(struct labelled_node),
                                                          .metadata_only = true,
                                                          .changed = plugin_shutdown_on_changed,

@@ -10,21 +10,11 @@
 
 #include "api/states.h"
 #include "cd_plugin/cd_check.h"
+#include "world/check_items.h"
 
 #define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
 
-static struct check_list list;
 static struct gates gates;
-
-static int begin(void **state) {
-        check_list_init(&list);
-        return 0;
-}
-
-static int end(void **state) {
-        check_list_done(&list);
-        return 0;
-}
 
 static const struct imex_mode *mode(const char *imex_mode, const char *isolation) {
         const struct imex_mode *m;

@@ -8,18 +8,7 @@
 #include <string.h>
 
 #include "gpu_plugin/gpu_check.h"
-
-static struct check_list list;
-
-static int begin(void **state) {
-        check_list_init(&list);
-        return 0;
-}
-
-static int end(void **state) {
-        check_list_done(&list);
-        return 0;
-}
+#include "world/check_items.h"
 
 /* Returns whether the list has such an item. A problem must have a remedy. */
 static bool has(const char *name, enum check_state state, const char *want) {

@@ -11,18 +11,7 @@
 #include "api/reasons.h"
 #include "base/json.h"
 #include "node/check_judge.h"
-
-static struct check_list list;
-
-static int begin(void **state) {
-        check_list_init(&list);
-        return 0;
-}
-
-static int end(void **state) {
-        check_list_done(&list);
-        return 0;
-}
+#include "world/check_items.h"
 
 /* Checks the last item, and empties the list. `want` is a part of its text. */
 static void expect(const char *name, enum check_state state, const char *want) {
