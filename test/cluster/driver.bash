@@ -50,8 +50,9 @@ for_seconds() {
 # they are already installed. If the driver runs IMEX, each node with a plugin then has its daemon; otherwise no idle
 # daemon is left.
 with_driver() {
-	local n=$1
+	local n=$1 before
 	shift
+	before=$(k get nodes -o name 2>/dev/null | wc -l)
 	"$cluster/up" "$n"
 	install_chart "$@"
 	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=120s >/dev/null
@@ -61,6 +62,14 @@ with_driver() {
 		k delete resourceslices --field-selector spec.driver=gpu.nvidia.com >/dev/null
 	eventually 60 slices_published "$n"
 	daemons_settle
+	((before <= n)) || controllers_restart
+}
+# controllers_restart: IMEX may run on a Node that was deleted less than a minute ago. So a controller that saw the
+# deletion waits before it assigns indexes in a new fabric object. Its successor did not see the deletion.
+controllers_restart() {
+	k -n "$driver_ns" delete pods -l app=compute-domain-controller --grace-period=5 >/dev/null
+	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=60s >/dev/null
+	eventually 60 has_leader
 }
 
 # install_chart [HELM ARGS...]: loads the image into the nodes, installs the chart, and waits for its pods.
