@@ -100,7 +100,12 @@ daemons_settle() {
 }
 has_leader() { [[ -n $(leader_pod) ]]; }
 # An earlier file may have switched off a node: then the kubelet prepares the claim of its daemon again after a minute.
-daemons_ready() { k -n "$driver_ns" get pods -l $daemon_selector -o json | jq -e '.items | all(any(.status.conditions[]?; .type == "Ready" and .status == "True"))' >/dev/null; }
+# A daemon that waits for an earlier one on its node, which is in use, has no node yet.
+daemons_ready() {
+	k -n "$driver_ns" get pods -l $daemon_selector -o json |
+		jq -e '.items | map(select(.spec.nodeName and .metadata.deletionTimestamp == null)) |
+			all(any(.status.conditions[]?; .type == "Ready" and .status == "True"))' >/dev/null
+}
 # An earlier file may have had more nodes. While assignments of deleted nodes are listed, a new leader waits for a minute.
 listed_nodes_exist() {
 	local nodes
