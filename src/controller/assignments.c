@@ -256,7 +256,7 @@ static void keep_as_it_is(const struct work *w, struct assignment *r) {
 /* For how long the daemon of a deleted Node may still run. Its Pod, and with it the report about what it
  * runs, may be deleted earlier. */
 static int64_t settle_s(const struct work *w, int64_t unknown_s) {
-        int64_t left = first_seen_left(w->c->vanished, ASSIGNMENT_NODE_MISSING_S, w->now);
+        int64_t left = records_vanished_left(w->c, w->clique, w->now);
         return left > unknown_s ? left : unknown_s;
 }
 
@@ -285,7 +285,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 .stale = ret->stale,
                 .rolled_back = ret->rolled_back,
                 .settling = ret->settle_s > 0,
-                .vanished = is_new(&w) && first_seen_left(c->vanished, ASSIGNMENT_NODE_MISSING_S, w.now),
+                .vanished = is_new(&w) && records_vanished_left(c, clique, w.now),
                 .slots = c->config->max_nodes,
                 .fresh_pod_per_domain = c->config->fresh_pods,
                 .node = get_node,

@@ -163,7 +163,7 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
         for (size_t i = 0; i < f->n_domains; i++)
                 for (size_t j = 0; j < f->domains[i].n_assignments; j++)
                         if (!records_node(c, f->domains[i].assignments[j].node))
-                                first_seen_at(c->vanished, f->domains[i].assignments[j].node, clock_mono_s());
+                                records_vanished(c, f->o.meta.name, f->domains[i].assignments[j].node);
 }
 
 /* Does not remember a copy, because its entries do not count. */
@@ -652,7 +652,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .remembers = k.lost != NULL,
                 .known_since = k.old ? day_time(&k, first_seen_at(c->seen, k.old->o.meta.uid, k.mono)) : 0,
                 .releasing_since = releasing_since(&k),
-                .vanished_s = first_seen_left(c->missing_nodes, ASSIGNMENT_NODE_MISSING_S, k.mono),
+                .vanished_s = first_seen_left(c->missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k.mono),
                 .nodes = k.nodes,
                 .n_nodes = k.n_nodes,
                 .owners = k.owners,

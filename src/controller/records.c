@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stderr.h"
+#include "rules/assignment_facts.h"
 #include "rules/rules.h"
 
 /* ---- keys ---- */
@@ -366,6 +367,33 @@ void records_done(struct controller *c) {
                 forget_written(c, c->written);
 }
 
+/* ---- Nodes that were deleted ---- */
+
+static void vanished_key(const char *clique, const char *node, struct buf *out) {
+        buf_addf(out, "%s/%s", clique ? clique : "", node);
+}
+
+void records_vanished(struct controller *c, const char *clique, const char *node) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        vanished_key(clique, node, &key);
+        first_seen_forget(c->vanished, buf_str(&key));
+        first_seen_at(c->vanished, buf_str(&key), clock_mono_s());
+}
+
+void records_exists(struct controller *c, const char *clique, const char *node) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        vanished_key(clique, node, &key);
+        first_seen_forget(c->vanished, buf_str(&key));
+}
+
+int64_t records_vanished_left(const struct controller *c, const char *clique, int64_t now) {
+        _cleanup_(buf_done) struct buf prefix = BUF_INIT(512);
+        vanished_key(clique, "", &prefix);
+        int64_t here = first_seen_left(c->vanished, buf_str(&prefix), ASSIGNMENT_NODE_MISSING_S, now);
+        int64_t anywhere = first_seen_left(c->vanished, "/", ASSIGNMENT_NODE_MISSING_S, now);
+        return here > anywhere ? here : anywhere;
+}
+
 /* ---- first_seen ---- */
 
 /* A fact that no caller has recorded for this time is forgotten. */
@@ -423,10 +451,10 @@ bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int
         return left <= 0;
 }
 
-int64_t first_seen_left(const struct first_seen *s, int64_t seconds, int64_t now) {
+int64_t first_seen_left(const struct first_seen *s, const char *prefix, int64_t seconds, int64_t now) {
         int64_t most = 0;
         for (const struct seen *m = s->list; m; m = m->hh.next)
-                if (m->since + seconds - now > most)
+                if (str_starts(m->what, prefix) && m->since + seconds - now > most)
                         most = m->since + seconds - now;
         return most;
 }

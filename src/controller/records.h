@@ -135,7 +135,8 @@ struct controller {
         struct live_read *live_read;
         struct leases *leases;  /* of the kubelets */
         struct first_seen *missing_nodes; /* Nodes that do not exist */
-        struct first_seen *vanished;      /* of these, the Nodes on which a daemon may still run */
+        struct first_seen *vanished;      /* nodes that may still run a daemon in a partition, as "<clique
+                                             ID>/<node>", see records_vanished() */
         struct first_seen *seen; /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
         struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct crds *crds;
@@ -225,6 +226,14 @@ bool records_owns(const struct controller *c, const struct compute_domain *cd, c
 struct controller_domain *records_find(const struct controller *c, const char *uid);
 struct controller_domain *records_make(struct controller *c, const char *uid);
 void records_forget(struct controller_domain *d);
+/* Records that the Node was deleted, or left the partition, while it had a daemon, which may still run there
+ * for a minute from now. `clique` is its partition; NULL or empty: unknown, so it may be any.
+ * records_exists() records that the Node exists in this partition. */
+void records_vanished(struct controller *c, const char *clique, const char *node);
+void records_exists(struct controller *c, const char *clique, const char *node);
+/* Returns for how many seconds daemons of such Nodes may still run in this partition; 0: none can. */
+int64_t records_vanished_left(const struct controller *c, const char *clique, int64_t now);
+
 /* Returns the number of a ComputeDomain's nodes in each state in the last pass; NULL: unknown, or the
  * ComputeDomain is ending. */
 const struct node_counts *records_node_counts(const struct controller *c, const char *uid);
@@ -249,8 +258,8 @@ int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now);
 /* Records that the fact is true at `now`. Returns whether it has been true for at least `seconds`. If not,
  * lowers *recheck_s (0: unset) to the number of seconds that remain. */
 bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int64_t now, int64_t *recheck_s);
-/* Returns in how many seconds all recorded facts will have been true for `seconds`; 0: they already have
- * been. */
-int64_t first_seen_left(const struct first_seen *s, int64_t seconds, int64_t now);
+/* Returns in how many seconds all recorded facts that begin with `prefix` will have been true for `seconds`;
+ * 0: they already have been. */
+int64_t first_seen_left(const struct first_seen *s, const char *prefix, int64_t seconds, int64_t now);
 /* Records that the fact is no longer true. */
 void first_seen_forget(struct first_seen *s, const char *what);

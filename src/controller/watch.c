@@ -179,12 +179,14 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
                 return;
         if (is) {
                 first_seen_forget(c->missing_nodes, name);
-                first_seen_forget(c->vanished, name);
+                records_exists(c, is->clique_id, name);
         } else {
                 first_seen_at(c->missing_nodes, name, clock_mono_s());
-                if (was->imex_daemon)
-                        first_seen_at(c->vanished, name, clock_mono_s());
         }
+        if (was && was->imex_daemon && !is)
+                records_vanished(c, was->clique_id ? was->clique_id : records_node_clique(c, name), name);
+        else if (was && was->imex_daemon && was->clique_id && !streq(was->clique_id, is->clique_id))
+                records_vanished(c, was->clique_id, name);
         records_queue_node(c, name);
         records_queue_domains_of_node(c, name);
         if (!was || !is)
