@@ -271,10 +271,6 @@ bool slice_part_matches(const struct own_slice *s, const char *node, const struc
         return true;
 }
 
-bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want) {
-        return slice_part_matches(s, node, want, &(struct slice_part){ .of = 1, .n = want->n_devices });
-}
-
 bool slice_outranks(const struct own_slice *a, const struct own_slice *b) {
         if (a->generation != b->generation)
                 return a->generation > b->generation;

@@ -110,8 +110,6 @@ void slice_part_render(const char *version, struct slice_owner owner, const stru
 /* Renders all devices in one slice, with the generation of `old`. */
 void slice_render(const char *version, const char *node, const char *node_uid, const struct own_slice *old,
                   const struct slice_content *want, struct buf *out);
-/* Returns whether the slice has the desired content. Pure. */
-bool slice_matches(const struct own_slice *s, const char *node, const struct slice_content *want);
 /* Returns whether the slice has the desired content of this part; its generation is ignored. Pure. */
 bool slice_part_matches(const struct own_slice *s, const char *node, const struct slice_content *want,
                         const struct slice_part *part);

@@ -26,7 +26,8 @@ static void write_over(const struct own_slice *there, enum slice_taints taken, s
                                             .annotation = { "gpu.nvidia.com/kept", NULL },
                                             .word = "gpu.nvidia.com/clear-xids",
                                             .taints = taken };
-        (void)slice_matches(there, "n0", &want);
+        const struct slice_part whole = { .of = 1, .n = want.n_devices };
+        (void)slice_part_matches(there, "n0", &want, &whole);
         for (size_t v = 0; v < ARRAY_LEN(versions); v++) {
                 struct buf text = BUF_INIT(BODY_MAX);
                 struct own_slice back = { 0 };
@@ -35,7 +36,8 @@ static void write_over(const struct own_slice *there, enum slice_taints taken, s
                 BUG_ON(text.failed);
                 BUG_ON(jd_decode_text(own_slice_fields, (struct str){ text.p, text.n }, "", a, &back, &e) <
                        0);
-                BUG_ON(!slice_matches(&back, "n0", &want) || slice_has_annotation(&back, want.word));
+                BUG_ON(!slice_part_matches(&back, "n0", &want, &whole) ||
+                       slice_has_annotation(&back, want.word));
                 buf_done(&text);
         }
 }
