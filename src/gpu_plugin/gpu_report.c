@@ -23,7 +23,7 @@ static void set_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const c
 
 void gpu_metrics_init(struct gpu_metrics *m, const char *node) {
         /* The Go driver has a series for each type, on every node. */
-        static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, "vfio", "unknown", NULL };
+        static const char *const types[] = { GPU_TYPE_FULL, GPU_TYPE_MIG, GPU_TYPE_VFIO, "unknown", NULL };
         static const char *const by_type[] = { "device_type", NULL }, *const by_reason[] = { "reason", NULL },
                                  *const by_kind[] = { "kind", NULL },
                                  *const by_taint[] = { "taint", "effect", NULL };
@@ -95,7 +95,7 @@ static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *last, const 
         return hash != before;
 }
 
-static void tell_offered(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d) {
+static void report_offered(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d) {
         size_t gpus = 0;
         for (size_t i = 0; i < d->n; i++)
                 gpus += d->items[i].kind == GPU_FULL;
@@ -119,7 +119,7 @@ static void tell_offered(struct gpu_report *r, const struct gpus_state *s, const
         snprintf(r->withheld, sizeof r->withheld, "%s", s->reason);
 }
 
-static void tell_stale(struct gpu_report *r, const struct gpus_state *s) {
+static void report_stale(struct gpu_report *r, const struct gpus_state *s) {
         bool stale = s->known && s->failures >= GPUS_STALE;
         if (stale && !r->stale) {
                 log_warn("NVML does not answer: the known GPUs of this node may be outdated",
@@ -133,7 +133,7 @@ static void tell_stale(struct gpu_report *r, const struct gpus_state *s) {
         metric_set(r->metrics->stale, stale, NULL);
 }
 
-static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
+static void report_left_out(struct gpu_report *r, const struct gpu_devices *d) {
         uint64_t hash = 0;
         for (size_t i = 0; i < d->n_left_out; i++) {
                 struct buf b = BUF_INIT(4096);
@@ -152,7 +152,7 @@ static void tell_left_out(struct gpu_report *r, const struct gpu_devices *d) {
         r->left_out = hash;
 }
 
-static void tell_persistence(struct gpu_report *r, const struct gpu_devices *d) {
+static void report_persistence(struct gpu_report *r, const struct gpu_devices *d) {
         metric_set(r->metrics->persistence_off, (double)d->n_persistence_off, NULL);
         if (d->n_persistence_off > r->persistence_off) {
                 log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
@@ -167,10 +167,10 @@ static void tell_persistence(struct gpu_report *r, const struct gpu_devices *d) 
 }
 
 void gpu_report_update(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d) {
-        tell_persistence(r, d);
-        tell_stale(r, s);
-        tell_offered(r, s, d);
-        tell_left_out(r, d);
+        report_persistence(r, d);
+        report_stale(r, s);
+        report_offered(r, s, d);
+        report_left_out(r, d);
 }
 
 void gpu_report_xid(struct gpu_report *r, const struct gpu_device *d, uint64_t xid, bool of_program) {

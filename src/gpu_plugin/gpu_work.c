@@ -299,7 +299,7 @@ static void on_set(void *u, const struct err *error) {
         op_worked(op, &e);
 }
 
-static void tell_admin(const struct gpu *g, const struct op *op, const struct node_request *w) {
+static void report_admin_claim(const struct gpu *g, const struct op *op, const struct node_request *w) {
         const struct event_about claim = { "resource.k8s.io/v1", "ResourceClaim", op->ns, op->name, op->uid };
         event_record(
                 g->claims->o.events, &claim, EVENT_WARNING, REASON_TIME_SLICE_NOT_SET,
@@ -327,7 +327,7 @@ bool gpu_work_begin(void *u, struct op *op) {
                 const struct node_request *w = &op->requests[i];
                 const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
                 if (w->result->admin_access && gpu_want_of(w)->config.sharing == GPU_TIME_SLICING)
-                        tell_admin(g, op, w);
+                        report_admin_claim(g, op, w);
                 if (!gpu_work_slices(w) || !d || !is_first(gpus, n, d->uuid))
                         continue;
                 gpus[n] = (struct timeslice_gpu){ .uuid = d->uuid,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-__attribute__((format(printf, 1, 0))) static void say_line(const char *fmt, va_list ap, const char *cause) {
+__attribute__((format(printf, 1, 0))) static void print_line(const char *fmt, va_list ap, const char *cause) {
         fputs("cdi-hook: ", stderr);
         vfprintf(stderr, fmt, ap);
         fprintf(stderr, "%s%s\n", cause ? ": " : "", cause ? cause : "");
@@ -15,7 +15,7 @@ __attribute__((format(printf, 1, 0))) static void say_line(const char *fmt, va_l
 int hook_log(const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);
-        say_line(fmt, ap, NULL);
+        print_line(fmt, ap, NULL);
         va_end(ap);
         return -1;
 }
@@ -24,7 +24,7 @@ int hook_log_errno(const char *fmt, ...) {
         const char *cause = strerror(errno);
         va_list ap;
         va_start(ap, fmt);
-        say_line(fmt, ap, cause);
+        print_line(fmt, ap, cause);
         va_end(ap);
         return -1;
 }

@@ -516,7 +516,7 @@ static int nvml_worker_ask(struct worker *w, struct nvml_question *q, struct buf
         return 0;
 }
 
-static bool say_result(struct nvml_answer *a, bool ok, const struct buf *json, const struct err *e) {
+static bool send_result(struct nvml_answer *a, bool ok, const struct buf *json, const struct err *e) {
         a->kind = ok ? NVML_YES : NVML_NO;
         a->text = ok ? (struct str){ buf_str(json), json->n } : str_from(e->msg);
         a->code = ok ? 0 : e->code;
@@ -531,7 +531,7 @@ static void nvml_worker_watch(struct worker *w, int64_t id) {
         struct nvml_progress p = { report_gpu, &id };
         struct err e;
         bool ok = nvml_worker_begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &set, &json, &e) == 0;
-        bool more = say_result(&a, ok, &json, &e) && ok;
+        bool more = send_result(&a, ok, &json, &e) && ok;
         while (more) {
                 struct buf line = BUF_INIT(NVML_LINE_MAX);
                 more = nvml_events_next(&w->library, set, &line);
@@ -555,7 +555,7 @@ static bool serve(struct worker *w, struct str line) {
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = q.id };
         bool ok, more = nvml_worker_ask(w, &q, &json, &ok, &e) == 0;
-        more = say_result(&a, ok, &json, &e) && more;
+        more = send_result(&a, ok, &json, &e) && more;
         buf_done(&json);
         return more;
 }

@@ -124,8 +124,8 @@ void channels_calm(void) {
                 restart_all(10000);
 }
 
-unsigned channels_seats(void) {
-        return used ? MODE_CHANNEL_DEVICES : 1;
+unsigned channels_pods_max(void) {
+        return used || changes ? MODE_CHANNEL_DEVICES : 1;
 }
 
 /* ---- reports of a node beside its Node object ---- */

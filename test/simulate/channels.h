@@ -30,8 +30,8 @@ bool channels_stands(const char *uid);
 bool channels_other_mode(const struct version *domain);
 /* Returns the number of channels on a node. It is small, so that channels are often reused. */
 unsigned channels_count(void);
-/* Returns the number of pods with a channel that a node has room for. */
-unsigned channels_seats(void);
+/* Returns the maximum number of pods with a channel that a node has room for, in any of the modes. */
+unsigned channels_pods_max(void);
 
 #define CHANNELS_POD "plugin-%s" /* the name of a plugin's Pod */
 #define CHANNELS_LABEL "plugin"

@@ -264,7 +264,7 @@ static void use_node(void) {
         snprintf(uid, sizeof uid, "%s", cd->uid);
         do
                 snprintf(device, sizeof device, "channel-%u", i++);
-        while (i < (channels_change() ? 16 : channels_seats()) && is_taken(n->name, device));
+        while (i < channels_pods_max() && is_taken(n->name, device));
         world_create(K_CLAIM, HOSTILE_NS, "{'metadata':{'name':'%s','labels':{'" CD_LABEL "':'%s'}}}", claim,
                      uid);
         allocate(claim, HOSTILE_NS, n->name, device,

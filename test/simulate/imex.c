@@ -241,7 +241,7 @@ static void begin_imex(struct process *p, const char *config) {
 
 /* ---- nvidia-imex-ctl ---- */
 
-static void tell_domain(const struct process *asked, struct buf *out) {
+static void render_domain(const struct process *asked, struct buf *out) {
         const struct process *o;
         const char *comma = "";
         buf_adds(out, "{\"status\":\"UP\",\"nodes\":{");
@@ -267,7 +267,7 @@ static void on_answer(void *u) {
         if (!is_up(asked))
                 buf_adds(&out, "cannot connect\n");
         else if (streq(p->question, "-N"))
-                tell_domain(asked, &out);
+                render_domain(asked, &out);
         else
                 buf_addf(&out, "%s\n",
                          asked->ending     ? "SHUTTING_DOWN"

@@ -13,15 +13,15 @@
 #include "world.h"
 #include "world_state.h"
 
-enum { MOST_SEATS = 16, RETRY_MS = 60000 };
+enum { RETRY_MS = 60000 };
 
 /* The first free channel device of the node. */
-static const char *free_seat(const char *node) {
+static const char *free_channel_device(const char *node) {
         static char device[16];
         unsigned i = 0;
         do
                 snprintf(device, sizeof device, "channel-%u", i++);
-        while (i < (channels_change() ? MOST_SEATS : channels_seats()) && is_taken(node, device));
+        while (i < channels_pods_max() && is_taken(node, device));
         return device;
 }
 
@@ -120,7 +120,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 p->node = choose_node(d);
                 if (!p->node)
                         return;
-                allocate(p->claim, USER_NS, p->node->name, free_seat(p->node->name),
+                allocate(p->claim, USER_NS, p->node->name, free_channel_device(p->node->name),
                          "ComputeDomainChannelConfig", d->uid, p->own, p->claim);
                 p->state = POD_ALLOCATED;
                 p->since_ms = now;
