@@ -342,25 +342,16 @@ static void cd_plugin_main_begin(struct node_main *m, const struct flag *flags) 
         cd_metrics_offered(&p->metrics, REASON_DRIVER_NOT_QUERIED);
 }
 
-static int cd_plugin_main_check_node(struct plugin *p, const struct flag *flags, int argc, char **argv) {
-        struct check_list l;
-        bool json = false;
-        int r = check_node_flags(&p->main, flags, argc, argv, &json);
-
-        if (r >= 0)
-                return r;
-        check_list_init(&l);
-        cd_check_run(&l, &(struct cd_check_options){ .node = { .flags = &p->flags,
-                                                               .driver_name = CD_DRIVER,
-                                                               .host_root = p->host_root },
-                                                     .mode = p->cd.mode,
-                                                     .strict_fabric = mode_strict_fabric(&p->main.gates),
-                                                     .socket_path = p->imex_socket,
-                                                     .queries_host = p->host_interval_ms > 0,
-                                                     .trusts_toolkit = p->trust_toolkit });
-        r = check_node_print(&l, PROGRAM, p->flags.node, json);
-        check_list_done(&l);
-        return r;
+static void cd_plugin_main_check_node(struct node_main *m, struct check_list *l) {
+        const struct plugin *p = CONTAINER(m, struct plugin, main);
+        cd_check_run(l, &(struct cd_check_options){ .node = { .flags = &p->flags,
+                                                              .driver_name = CD_DRIVER,
+                                                              .host_root = p->host_root },
+                                                    .mode = p->cd.mode,
+                                                    .strict_fabric = mode_strict_fabric(&m->gates),
+                                                    .socket_path = p->imex_socket,
+                                                    .queries_host = p->host_interval_ms > 0,
+                                                    .trusts_toolkit = p->trust_toolkit });
 }
 
 int main(int argc, char **argv) {
@@ -432,6 +423,6 @@ int main(int argc, char **argv) {
                 .own_device = CD_DEVICE_DAEMON,
         };
         if (argc > 1 && streq(argv[1], CHECK_NODE))
-                return cd_plugin_main_check_node(&p, flags, argc - 1, argv + 1);
+                return check_node_main(&p.main, flags, argc - 1, argv + 1, cd_plugin_main_check_node);
         return node_main(&p.main, flags, argc, argv);
 }

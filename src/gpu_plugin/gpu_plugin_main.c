@@ -419,21 +419,12 @@ static void gpu_plugin_main_begin(struct node_main *m, const struct flag *flags)
         gpu_metrics_init(&p->metrics, p->flags.node);
 }
 
-static int gpu_plugin_main_check_node(struct plugin *p, const struct flag *flags, int argc, char **argv) {
-        struct check_list l;
-        bool json = false;
-        int r = check_node_flags(&p->main, flags, argc, argv, &json);
-
-        if (r >= 0)
-                return r;
-        check_list_init(&l);
-        gpu_check_run(&l, &(struct gpu_check_options){ .node = { .flags = &p->flags,
-                                                                 .driver_name = GPU_DRIVER,
-                                                                 .host_root = p->host_root },
-                                                       .sockets = p->ipc_sockets });
-        r = check_node_print(&l, PROGRAM, p->flags.node, json);
-        check_list_done(&l);
-        return r;
+static void gpu_plugin_main_check_node(struct node_main *m, struct check_list *l) {
+        const struct plugin *p = CONTAINER(m, struct plugin, main);
+        gpu_check_run(l, &(struct gpu_check_options){ .node = { .flags = &p->flags,
+                                                                .driver_name = GPU_DRIVER,
+                                                                .host_root = p->host_root },
+                                                      .sockets = p->ipc_sockets });
 }
 
 int main(int argc, char **argv) {
@@ -491,7 +482,7 @@ int main(int argc, char **argv) {
                 .withdraw = gpu_plugin_main_withdraw,
         };
         if (argc > 1 && streq(argv[1], CHECK_NODE))
-                return gpu_plugin_main_check_node(&p, flags, argc - 1, argv + 1);
+                return check_node_main(&p.main, flags, argc - 1, argv + 1, gpu_plugin_main_check_node);
         int r = node_main(&p.main, flags, argc, argv);
         free(p.sys);
         free(p.dev);

@@ -30,7 +30,8 @@ enum { FLAGS_MAX = 64, SMALL_MAX = 256 << 10, SOCKET_TIMEOUT_S = 5, CONFIGS_MAX 
 
 /* ---- the command line ---- */
 
-int check_node_flags(struct node_main *m, const struct flag *flags, int argc, char **argv, bool *ret_json) {
+static int check_node_flags(struct node_main *m, const struct flag *flags, int argc, char **argv,
+                            bool *ret_json) {
         struct flag table[FLAGS_MAX] = { FLAG(BOOL, "json", ret_json, "print JSON") };
         size_t n = 1;
 
@@ -44,15 +45,31 @@ int check_node_flags(struct node_main *m, const struct flag *flags, int argc, ch
         return r;
 }
 
-int check_node_print(const struct check_list *l, const char *program, const char *node, bool json) {
+/* Returns the exit status. */
+static int check_node_print(const struct check_list *l, const struct node_main *m, bool json) {
         _cleanup_(buf_done) struct buf out = BUF_INIT(1 << 20);
 
         if (json)
-                check_list_json(l, program, node, &out);
+                check_list_json(l, m->program, m->flags->node, &out);
         else
                 check_list_text(l, &out);
         fputs(buf_str(&out), stdout);
         return fflush(stdout) == 0 ? check_list_status(l) : 1;
+}
+
+int check_node_main(struct node_main *m, const struct flag *flags, int argc, char **argv,
+                    check_node_fn *run) {
+        struct check_list l;
+        bool json = false;
+        int r = check_node_flags(m, flags, argc, argv, &json);
+
+        if (r >= 0)
+                return r;
+        check_list_init(&l);
+        run(m, &l);
+        r = check_node_print(&l, m, json);
+        check_list_done(&l);
+        return r;
 }
 
 /* ---- files ---- */

@@ -14,10 +14,11 @@
 
 #define CHECK_NODE "check-node"
 
-/* Reads the command line of the plugin and --json. argv[0] is CHECK_NODE. Returns as node_main_flags(). */
-int check_node_flags(struct node_main *m, const struct flag *flags, int argc, char **argv, bool *ret_json);
-/* Prints the list, and returns the exit status. */
-int check_node_print(const struct check_list *l, const char *program, const char *node, bool json);
+/* Adds the plugin's items to the list. */
+typedef void(check_node_fn)(struct node_main *m, struct check_list *l);
+/* Runs the subcommand: reads the command line of the plugin and --json, calls `run`, and prints the list.
+ * argv[0] is CHECK_NODE. Returns the exit status. */
+int check_node_main(struct node_main *m, const struct flag *flags, int argc, char **argv, check_node_fn *run);
 
 struct check_node_options {
         const struct node_flags *flags;
