@@ -63,6 +63,9 @@ static void add_text(struct buf *out, const char *text, bool page) {
         }
 }
 
+/* Adds an option to a text. `name`: "-o, --output FORMAT". */
+typedef void(option_fn)(struct buf *out, const struct option *o, const struct buf *name);
+
 static void option_name(const struct option *o, struct buf *out) {
         if (o->letter)
                 buf_addf(out, "-%c, ", o->letter);
@@ -71,18 +74,23 @@ static void option_name(const struct option *o, struct buf *out) {
                 buf_addf(out, " %s", o->value);
 }
 
-static void add_options(struct buf *out, const struct option *list, bool passed) {
-        for (; list->name; list++) {
+/* Adds the options that kubectl gets (`passed`), or all others. `list` may be NULL. */
+static void each_option(struct buf *out, const struct option *list, bool passed, option_fn *add) {
+        for (; list && list->name; list++) {
                 _cleanup_(buf_done) struct buf name = BUF_INIT(1024);
                 bool only_passed = !list->dest;
                 if (only_passed != passed)
                         continue;
                 option_name(list, &name);
-                buf_addf(out, "  %-28s ", buf_str(&name));
-                if (name.n > 28)
-                        buf_addf(out, "\n%*s", 31, "");
-                add_wrapped(out, list->help, strlen(list->help), 31, 48);
+                add(out, list, &name);
         }
+}
+
+static void add_option(struct buf *out, const struct option *o, const struct buf *name) {
+        buf_addf(out, "  %-28s ", buf_str(name));
+        if (name->n > 28)
+                buf_addf(out, "\n%*s", 31, "");
+        add_wrapped(out, o->help, strlen(o->help), 31, 48);
 }
 
 static void add_exits(struct buf *out) {
@@ -98,7 +106,7 @@ void command_help(struct buf *out, const struct command *command) {
                 add_text(out, command->text, false);
                 if (command->options) {
                         buf_adds(out, "\nOptions of this command:\n");
-                        add_options(out, command->options, false);
+                        each_option(out, command->options, false, add_option);
                 }
         } else {
                 buf_adds(out, "Usage: " PLUGIN " [COMMAND] [OPTION...]\n\n");
@@ -109,24 +117,21 @@ void command_help(struct buf *out, const struct command *command) {
                 buf_adds(out, "\n" PLUGIN " COMMAND --help describes a command.\n");
         }
         buf_adds(out, "\nOptions:\n");
-        add_options(out, options_common, false);
+        each_option(out, options_common, false, add_option);
         if (!command) {
                 buf_adds(out, "\nOptions of kubectl:\n");
-                add_options(out, options_common, true);
+                each_option(out, options_common, true, add_option);
         }
         add_exits(out);
 }
 
+static void page_option(struct buf *out, const struct option *o, const struct buf *name) {
+        buf_addf(out, "| `%s` | %s |\n", buf_str(name), o->help);
+}
+
 static void page_options(struct buf *out, const struct option *list, bool passed) {
         buf_adds(out, "\n| Option | Meaning |\n|---|---|\n");
-        for (; list->name; list++) {
-                _cleanup_(buf_done) struct buf name = BUF_INIT(1024);
-                bool only_passed = !list->dest;
-                if (only_passed != passed)
-                        continue;
-                option_name(list, &name);
-                buf_addf(out, "| `%s` | %s |\n", buf_str(&name), list->help);
-        }
+        each_option(out, list, passed, page_option);
 }
 
 void command_page(struct buf *out) {
@@ -187,17 +192,10 @@ static void man_text(struct buf *out, const char *text) {
         }
 }
 
-static void man_options(struct buf *out, const struct option *list, bool passed) {
-        for (; list && list->name; list++) {
-                _cleanup_(buf_done) struct buf name = BUF_INIT(1024);
-                bool only_passed = !list->dest;
-                if (only_passed != passed)
-                        continue;
-                option_name(list, &name);
-                buf_adds(out, ".TP\n.B ");
-                man_words(out, buf_str(&name), name.n);
-                man_words(out, list->help, strlen(list->help));
-        }
+static void man_option(struct buf *out, const struct option *o, const struct buf *name) {
+        buf_adds(out, ".TP\n.B ");
+        man_words(out, buf_str(name), name->n);
+        man_words(out, o->help, strlen(o->help));
 }
 
 void command_man(struct buf *out) {
@@ -216,13 +214,13 @@ void command_man(struct buf *out) {
                 buf_adds(out, ".SS \"");
                 buf_addf(out, "%s%s%s\"\n", (*x)->name, *(*x)->args ? " " : "", (*x)->args);
                 man_text(out, (*x)->text);
-                man_options(out, (*x)->options, false);
+                each_option(out, (*x)->options, false, man_option);
         }
         buf_adds(out, ".SH OPTIONS\nAll commands have these options:\n");
-        man_options(out, options_common, false);
+        each_option(out, options_common, false, man_option);
         buf_adds(out, ".SH OPTIONS OF KUBECTL\nThese options have the same meaning as for kubectl, which "
                       "gets them:\n");
-        man_options(out, options_common, true);
+        each_option(out, options_common, true, man_option);
         buf_adds(out, ".SH EXIT STATUS\n");
         for (size_t i = 0; i < ARRAY_LEN(exits); i++) {
                 buf_addf(out, ".TP\n.B %d\n", exits[i].code);
