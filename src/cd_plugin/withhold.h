@@ -15,9 +15,8 @@ struct withhold_input {
         bool of_daemon;       /* our daemon runs IMEX, not the host */
         bool terminating; /* our daemon has received SIGTERM, and ends after the last pod with a channel */
         bool not_joined;  /* with our daemon: this node is not in the standing domain of its partition */
-        const char
-                *no_index; /* why the standing domain has no index for this node, as the fabric object states
-                              it; or NULL */
+        /* Why the standing domain has no index for this node, as the fabric object states it; or NULL. */
+        const char *no_index;
         /* These count only after they have lasted for a while (withhold_steady()): */
         bool imex_down;       /* IMEX must be READY before pods start, and IMEX of this node is not READY */
         const char *imex_why; /* the state of IMEX, or why the node is not in the standing domain */

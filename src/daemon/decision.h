@@ -39,8 +39,8 @@ bool decision_assignment_valid(const struct decision_assignment *x);
 
 /* The state that the daemon saves, so that it survives a restart of the container. */
 struct decision_memory {
-        struct decision_assignment
-                now;     /* the assignment in which IMEX runs, or that is about to start or end */
+        /* The assignment in which IMEX runs, or that is about to start or end. */
+        struct decision_assignment now;
         bool ready;      /* IMEX has been READY in `now`: other nodes may map this node's memory */
         int64_t closed;  /* no epoch up to this one is accepted (again); only `now` may still have one */
         int64_t seen;    /* the highest epoch that the daemon has seen in the fabric object */
@@ -90,10 +90,10 @@ enum decision_step {
 struct decision {
         enum decision_step step;
         struct decision_assignment assignment; /* for ENTER; borrows the strings of the fabric object */
-        const char
-                *why; /* reason to STAY without assignment, or against the fabric object; else ""; static */
-        const char
-                *waits_for; /* reason why the node stays in a domain that it should leave; else ""; static */
+        /* The reason to STAY without assignment, or against the fabric object; else "". Static. */
+        const char *why;
+        /* The reason why the node stays in a domain that it should leave; else "". Static. */
+        const char *waits_for;
         /* The caller must save this memory before any action or report. Allocated in the arena. With ENTER,
          * memory.now is still the earlier assignment. */
         struct decision_memory memory;

@@ -14,8 +14,8 @@ struct node_daemon_config {
         const char *node, *pod_uid, *pod, *pod_ns;
         const char *kubeconfig;          /* "": in the cluster */
         const char *boot_id;             /* the node's boot ID */
-        struct imex_runner_options
-                imex; /* own_ip is the Pod's address; assignment fields and callbacks are not set */
+        /* own_ip is the Pod's address; assignment fields and callbacks are not set. */
+        struct imex_runner_options imex;
 };
 
 struct node_daemon;

@@ -26,8 +26,8 @@ struct dra_claim {
 };
 
 struct dra_device {
-        const char *const
-                *requests; /* NULL-terminated; dra_op_prepared() cuts off a "/subrequest" suffix */
+        /* NULL-terminated. dra_op_prepared() cuts off a "/subrequest" suffix. */
+        const char *const *requests;
         const char *pool, *device;
         const char *const *cdi_ids; /* NULL-terminated, may be empty */
 };

@@ -63,8 +63,8 @@ struct slice_content {
         const struct offered_device *devices;
         size_t n_devices;
         struct jd_pair annotation; /* the driver's own annotation; value NULL: the slice must not have it */
-        const char *
-                word; /* a user's annotation (slice_on_annotation()), removed by the next write; NULL: none */
+        /* A user's annotation (slice_on_annotation()), which the next write removes; NULL: none. */
+        const char *word;
         enum slice_taints taints;
         size_t part_max; /* the number of devices in a slice; 0: as many as a slice may have */
 };

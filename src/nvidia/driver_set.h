@@ -60,9 +60,9 @@ struct driver_set_options {
         const char *version;        /* of the driver, "580.95.05"; digits and dots */
         const char *machine;        /* as uname -m prints it: x86_64, aarch64 */
         const char *kernel_release; /* as uname -r prints it */
-        const char
-                *firmware_path; /* the kernel's own search path (firmware_class.path), "" when it has none */
-        bool sockets;           /* include the socket of nvidia-persistenced */
+        /* The kernel's own search path (firmware_class.path); "": it has none. */
+        const char *firmware_path;
+        bool sockets; /* include the socket of nvidia-persistenced */
 };
 
 /* All memory in the arena. ERR_NOT_FOUND: no library has that version; the message names the folders

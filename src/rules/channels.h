@@ -137,8 +137,8 @@ struct channels_decision {
         int64_t recheck_s; /* decide again after this time, even if nothing changes; 0: no need */
         size_t waiting;    /* ComputeDomains that want a channel and have none */
         size_t releasing;
-        struct compute_domain_fabric
-                fabric; /* the object as it should be; its strings belong to the facts or to the arena */
+        /* The object as it should be. Its strings belong to the facts or to the arena. */
+        struct compute_domain_fabric fabric;
 };
 
 /* Returns for how many more seconds containers may run on a deleted Node with channels that a new or restored
