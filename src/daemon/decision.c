@@ -201,7 +201,7 @@ static void decide_not_started(const struct view *l, struct decision *d) {
 bool decision_assignment_valid(const struct decision_assignment *x) {
         const struct imex_domain *d = &x->imex;
         return str_is_uuid(x->domain) && imex_infix_valid(str_or(d->infix, "")) && d->slots > 0 &&
-               d->slots <= FABRIC_SLOTS_MAX && x->index >= 0 && x->index < d->slots && d->port > 0 &&
+               d->slots <= IMEX_SLOTS_MAX && x->index >= 0 && x->index < d->slots && d->port > 0 &&
                d->port <= 65535;
 }
 

@@ -288,7 +288,7 @@ static void show_peers(struct node_daemon *r, const struct compute_domain_fabric
         struct imex_peer *peers = NULL;
         size_t n = 0;
         bool known = f && decision_peers(f, r->c->node, &r->memory.decision.now, a, &peers, &n) &&
-                     n < IMEX_MEMBERS_MAX;
+                     n < IMEX_SLOTS_MAX;
 
         serving_set_peers(r->serving, known ? peers : NULL, known ? n : 0,
                           known && r->watch_well && r->current);

@@ -7,9 +7,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-
-/* More nodes than any node list has: a limit for input from outside. */
-#define NODES_MAX 4096
+#include "imex/imex_domain.h"
 
 enum imex_status imex_ctl_parse_status(struct str out) {
         static const enum imex_status words[] = {
@@ -44,9 +42,9 @@ static int parse_connections(yyjson_val *obj, struct arena *a, struct imex_ctl_n
         yyjson_val *key, *val;
         size_t i, max;
 
-        if (yyjson_obj_size(obj) > NODES_MAX)
+        if (yyjson_obj_size(obj) > IMEX_SLOTS_MAX)
                 return err_set(e, ERR_INVALID, 0, "node %lld has more than %d connections", (long long)n->id,
-                               NODES_MAX);
+                               IMEX_SLOTS_MAX);
         n->connections = arena_alloc(a, yyjson_obj_size(obj) * sizeof *n->connections + 1);
         yyjson_obj_foreach (obj, i, max, key, val) {
                 struct imex_ctl_connection *c = &n->connections[n->n_connections];
@@ -66,8 +64,8 @@ static int parse_nodes(yyjson_val *obj, struct arena *a, struct imex_ctl_domain 
 
         if (!yyjson_is_obj(obj))
                 return err_set(e, ERR_INVALID, 0, "there is no object 'nodes'");
-        if (yyjson_obj_size(obj) > NODES_MAX)
-                return err_set(e, ERR_INVALID, 0, "more than %d nodes", NODES_MAX);
+        if (yyjson_obj_size(obj) > IMEX_SLOTS_MAX)
+                return err_set(e, ERR_INVALID, 0, "more than %d nodes", IMEX_SLOTS_MAX);
         d->nodes = arena_alloc(a, yyjson_obj_size(obj) * sizeof *d->nodes + 1);
         yyjson_obj_foreach (obj, i, max, key, val) {
                 struct imex_ctl_node *n = &d->nodes[d->n_nodes];

@@ -8,6 +8,9 @@
 
 #include "base/json.h"
 
+/* No IMEX domain has more nodes: a limit for numbers and lists from outside. */
+enum { IMEX_SLOTS_MAX = 4096 };
+
 struct imex_domain {
         const char *infix; /* a part of the names that its nodes use for each other; "" or NULL: none, as in
                               the Go driver */

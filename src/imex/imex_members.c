@@ -76,7 +76,7 @@ int imex_members_parse(struct str text, const char *identity, struct arena *a, s
                 return -1;
         if (!streq(f->identity, identity))
                 return err_set(e, ERR_NOT_FOUND, 0, "the members belong to another daemon");
-        if (!imex_infix_valid(f->members.infix) || f->members.n_peers > IMEX_MEMBERS_MAX)
+        if (!imex_infix_valid(f->members.infix) || f->members.n_peers > IMEX_SLOTS_MAX)
                 return err_set(e, ERR_INVALID, 0, "the members are not valid for this daemon");
         *ret = &f->members;
         return 0;

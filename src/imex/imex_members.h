@@ -16,8 +16,6 @@
 #include "imex/imex_files.h"
 
 #define IMEX_MEMBERS_FILE "members.json"
-/* A limit for input from outside, higher than the number of members of any domain. */
-#define IMEX_MEMBERS_MAX 4096
 
 /* Copies the members into the arena, including strings. */
 struct imex_members *imex_members_copy(struct arena *a, const struct imex_members *m);

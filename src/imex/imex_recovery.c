@@ -73,7 +73,7 @@ void imex_recovery_begin(struct imex_recovery *r, uint64_t now_ms) {
                 return;
         r->since_ms = now_ms;
         r->a = arena_new(1024);
-        r->seen = arena_alloc(r->a, IMEX_MEMBERS_MAX * sizeof *r->seen);
+        r->seen = arena_alloc(r->a, IMEX_SLOTS_MAX * sizeof *r->seen);
 }
 
 void imex_recovery_end(struct imex_recovery *r) {
@@ -82,7 +82,7 @@ void imex_recovery_end(struct imex_recovery *r) {
 }
 
 void imex_recovery_connected(struct imex_recovery *r, const char *node) {
-        if (!r->since_ms || r->n_seen == IMEX_MEMBERS_MAX || imex_recovery_has(r->seen, r->n_seen, node))
+        if (!r->since_ms || r->n_seen == IMEX_SLOTS_MAX || imex_recovery_has(r->seen, r->n_seen, node))
                 return;
         r->seen[r->n_seen++] = arena_strdup(r->a, node);
 }

@@ -18,9 +18,6 @@
  * with all channels fits into etcd. Channel 0 is never assigned. */
 enum { FABRIC_CHANNELS_MAX = 2048 };
 
-/* The maximum number of slots of an IMEX domain. */
-enum { FABRIC_SLOTS_MAX = 4096 };
-
 /* The owner of a channel or an IMEX domain. `uid` identifies it; the other members are for people. */
 struct fabric_owner {
         const char *kind, *ns, *name, *uid;

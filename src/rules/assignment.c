@@ -117,7 +117,7 @@ static bool has_ended(const struct assignment_node *n, const char *claim, const 
 /* The UID of the owner of the IMEX domain that the node runs, from a report that counts; NULL: none. */
 static const char *assignment_running(const struct assignment_input *in, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
-        if (!assignment_counts(n) || !r->domain || r->index < 0 || r->index >= FABRIC_SLOTS_MAX)
+        if (!assignment_counts(n) || !r->domain || r->index < 0 || r->index >= IMEX_SLOTS_MAX)
                 return NULL;
         return has_ended(n, r->claim, r->boot_id, r->epoch) ? NULL : r->domain;
 }
@@ -627,7 +627,7 @@ static bool is_changed(const struct assignment_input *in, const struct assignmen
 
 void assignment_make(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
         BUG_ON_UNSORTED(in->nodes, in->n_nodes, name);
-        BUG_ON(in->slots < 1 || in->slots > FABRIC_SLOTS_MAX);
+        BUG_ON(in->slots < 1 || in->slots > IMEX_SLOTS_MAX);
         const struct assignment_input bounded = within_bounds(in, a);
         *ret = (struct assignment){ .epoch = last_epoch(&bounded) };
         count_again(&bounded, a, ret);

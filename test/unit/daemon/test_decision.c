@@ -172,7 +172,7 @@ static void an_impossible_assignment_is_not_taken(void **state) {
                 if (i == 6)
                         w->domains[0].imex.slots = 0;
                 if (i == 7)
-                        w->domains[0].imex.slots = FABRIC_SLOTS_MAX + 1;
+                        w->domains[0].imex.slots = IMEX_SLOTS_MAX + 1;
                 if (decide(w) != DECISION_STAY)
                         fail_msg("case %d", i);
                 assert_non_null(strstr(w->d.why, "invalid"));

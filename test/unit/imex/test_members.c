@@ -70,14 +70,14 @@ static void test_parse_refuses(void **state) {
                 imex_members_parse(STR("{\"identity\":\"me\",\"index\":0,\"infix\":\"\"}"), "me", a, &m, &e),
                 0);
         assert_int_equal(m->n_peers, 0);
-        for (int n = IMEX_MEMBERS_MAX; n <= IMEX_MEMBERS_MAX + 1; n++) {
+        for (int n = IMEX_SLOTS_MAX; n <= IMEX_SLOTS_MAX + 1; n++) {
                 struct buf b = BUF_INIT(1 << 20);
                 buf_adds(&b, "{\"identity\":\"me\",\"index\":0,\"infix\":\"\",\"peers\":[");
                 for (int i = 0; i < n; i++)
                         buf_addf(&b, "%s{\"index\":%d,\"ip\":\"\",\"node\":\"\"}", i ? "," : "", i);
                 buf_adds(&b, "]}");
                 assert_int_equal(imex_members_parse(str_from(buf_str(&b)), "me", a, &m, &e),
-                                 n > IMEX_MEMBERS_MAX ? -1 : 0);
+                                 n > IMEX_SLOTS_MAX ? -1 : 0);
                 buf_done(&b);
         }
 }

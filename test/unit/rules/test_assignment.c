@@ -616,7 +616,7 @@ static void the_last_epoch_is_not_assigned(void **state) {
 
 /* failure: a daemon's token reports an impossible index -> no index is blocked [tenants] */
 static void an_impossible_index_blocks_no_other(void **state) {
-        static const int64_t lies[] = { SLOTS, -1, FABRIC_SLOTS_MAX, INT64_MAX, INT64_MIN };
+        static const int64_t lies[] = { SLOTS, -1, IMEX_SLOTS_MAX, INT64_MAX, INT64_MIN };
         for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
                 struct world *w = world_new();
                 struct assignment_node *n = add_node(w, "evil");

@@ -18,8 +18,8 @@ static void reports_at_the_bounds_of_epochs_and_indices_count(void **state) {
                      { 10 + DAEMON_REPORT_EPOCHS_AHEAD, 3, true },
                      { 11 + DAEMON_REPORT_EPOCHS_AHEAD, 3, false },
                      { 9, -1, false },
-                     { 9, FABRIC_SLOTS_MAX - 1, true },
-                     { 9, FABRIC_SLOTS_MAX, false } };
+                     { 9, IMEX_SLOTS_MAX - 1, true },
+                     { 9, IMEX_SLOTS_MAX, false } };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 struct world *w = world_new();
                 struct assignment_node *n = add_node(w, "n0");
