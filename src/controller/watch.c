@@ -287,14 +287,16 @@ static void go_changed(struct controller *c, const char *was, const char *is) {
                 queue_go(c, was);
 }
 
-#define CHANGED(fn, type, differs)                                                                           \
-        static void fn(void *u, const struct kube_object *old, const struct kube_object *now) {              \
-                const struct type *was = (const struct type *)old, *is = (const struct type *)now;           \
-                if (!was || !is || (differs))                                                                \
-                        go_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);             \
-        }
-CHANGED(set_changed, daemonset, !jd_equal(daemonset_fields, was, is))
-CHANGED(clique_changed, clique, true)
+static void set_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        const struct daemonset *was = (const struct daemonset *)old, *is = (const struct daemonset *)now;
+        if (!was || !is || !jd_equal(daemonset_fields, was, is))
+                go_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);
+}
+
+static void clique_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        const struct clique *was = (const struct clique *)old, *is = (const struct clique *)now;
+        go_changed(u, was ? was->domain_uid : NULL, is ? is->domain_uid : NULL);
+}
 
 /* A daemon's Pod of the Go driver also keeps this driver's daemon off its node. */
 static void pod_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
