@@ -32,29 +32,17 @@ static int verdict_by_name(const void *x, const void *y) {
 
 static struct listed sort_listed(const struct domain_node *nodes, size_t n, struct arena *a) {
         struct listed l = { arena_alloc(a, (n + 1) * sizeof *l.list), n };
-        bool sorted = true;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
                 l.list[i] = &nodes[i];
-                sorted = sorted && (!i || strcmp(nodes[i - 1].node, nodes[i].node) <= 0);
-        }
-        if (!sorted)
-                qsort(l.list, n, sizeof(const struct domain_node *), verdict_by_name);
+        qsort(l.list, n, sizeof(const struct domain_node *), verdict_by_name);
         return l;
 }
 
 static const struct domain_node *node_at(const struct listed *l, const char *name) {
-        size_t low = 0, high = l->n;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                int order = strcmp(l->list[middle]->node, name);
-                if (!order)
-                        return l->list[middle];
-                if (order < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return NULL;
+        const struct domain_node wanted = { .node = name }, *key = &wanted;
+        const struct domain_node *const *found =
+                bsearch(&key, l->list, l->n, sizeof(const struct domain_node *), verdict_by_name);
+        return found ? *found : NULL;
 }
 
 /* The same for names in sorted order: *at is where the search continues. */
@@ -62,7 +50,7 @@ static const struct domain_node *next_node_at(const struct listed *l, const char
         int order = -1;
         while (*at < l->n && (order = strcmp(l->list[*at]->node, name)) < 0)
                 ++*at;
-        return *at < l->n && !order ? l->list[*at] : NULL;
+        return order ? NULL : l->list[*at];
 }
 
 static const struct cd_condition *condition_at(const struct compute_domain *cd, const char *type) {
@@ -72,19 +60,34 @@ static const struct cd_condition *condition_at(const struct compute_domain *cd, 
         return NULL;
 }
 
-/* "node-1: why; node-2: why; and 3 more", of all members in the state `why`. */
+/* Nodes with the same problem: "node-1: why; node-2: why; and 3 more". */
+struct names {
+        struct buf text;
+        size_t n;
+};
+
+static void verdict_add_name(struct names *w, const char *node, const char *what) {
+        if (w->n++ < NAMED_AT_MOST)
+                buf_addf(&w->text, "%s%s: %s", w->text.n ? "; " : "", node, what);
+}
+
+static const char *end_names(struct names *w, struct arena *a) {
+        if (w->n > NAMED_AT_MOST)
+                buf_addf(&w->text, "; and %zu more", w->n - NAMED_AT_MOST);
+        const char *s = arena_strdup(a, buf_str(&w->text));
+        buf_done(&w->text);
+        return s;
+}
+
+/* All members in the state `why`. */
 static const char *name_them(const struct membership *all, enum member_why why, struct arena *a) {
-        _cleanup_(buf_done) struct buf b = BUF_INIT(8192);
-        size_t n = 0;
+        struct names w = { BUF_INIT(8192), 0 };
         for (size_t i = 0; i < all->n_members; i++) {
                 const struct member *m = &all->members[i];
-                if (m->why != why || n++ >= NAMED_AT_MOST)
-                        continue;
-                buf_addf(&b, "%s%s: %s", b.n ? "; " : "", m->entry.node, m->message);
+                if (m->why == why)
+                        verdict_add_name(&w, m->entry.node, m->message);
         }
-        if (n > NAMED_AT_MOST)
-                buf_addf(&b, "; and %zu more", n - NAMED_AT_MOST);
-        return arena_strdup(a, buf_str(&b));
+        return end_names(&w, a);
 }
 
 static bool any(const struct membership *all, enum member_why why) {
@@ -162,25 +165,6 @@ static void add_go(const struct membership *all, struct arena *a, struct verdict
         struct cd_condition *c = &v->conditions[0];
         c->message = message_of(a, "%s. %s", c->message, all->go);
         c->reason = REASON_FORMED_BY_GO_DRIVER;
-}
-
-/* Nodes with the same problem. */
-struct names {
-        struct buf text;
-        size_t n;
-};
-
-static void verdict_add_name(struct names *w, const char *node, const char *what) {
-        if (w->n++ < NAMED_AT_MOST)
-                buf_addf(&w->text, "%s%s: %s", w->text.n ? "; " : "", node, what);
-}
-
-static const char *end_names(struct names *w, struct arena *a) {
-        if (w->n > NAMED_AT_MOST)
-                buf_addf(&w->text, "; and %zu more", w->n - NAMED_AT_MOST);
-        const char *s = arena_strdup(a, buf_str(&w->text));
-        buf_done(&w->text);
-        return s;
 }
 
 /* The number of connected peers is in the annotation of the daemon's Pod. In the status, each peer that
@@ -269,9 +253,6 @@ static void conclude(const struct verdict_input *in, const struct listed *l, str
  * leaves, only its place changes. */
 static void cut(const struct listed *l, struct verdict *v) {
         size_t old = 0, room = VERDICT_NODES, kept = 0;
-        v->n_nodes = v->n_joined;
-        if (v->n_joined <= VERDICT_NODES)
-                return;
         for (size_t i = 0, at = 0; i < v->n_joined; i++)
                 old += next_node_at(l, v->nodes[i].node, &at) != NULL;
         room -= old < room ? old : room;

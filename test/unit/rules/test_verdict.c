@@ -172,6 +172,18 @@ static void missing_peers_are_reported_and_do_not_affect_ready(void **st) {
         arena_free(a);
 }
 
+/* A daemon that cannot be asked, or whose nvidia-imex-ctl fails, does not report a number of peers. */
+static void a_node_with_unknown_peers_is_not_called_unconnected(void **st) {
+        struct arena *a = arena_new(4096);
+        struct member m[2] = { ready("a", 0), ready("b", 1) };
+        m[0].peers_connected = 1;
+        m[1].peers_connected = -1;
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 2, NULL);
+        assert_string_equal(v.conditions[1].reason, "PeersMissing");
+        assert_string_equal(v.conditions[1].message, "b: not known");
+        arena_free(a);
+}
+
 /* While a ComputeDomain forms, each daemon connects to one peer after the other. */
 /* failure: peers are found one by one -> the status is not written for each */
 static void a_connected_peer_causes_no_write(void **st) {
@@ -287,6 +299,60 @@ static void the_status_is_written_only_on_change(void **st) {
         arena_free(a);
 }
 
+#define TWO_NODES(counts)                                                                                    \
+        "{'status':'Ready'," counts ",'nodes':[" NODE("a", "Ready") "," NODE("b", "Ready") "]," CONDITIONS(  \
+                "True", "AllNodesReady", "All 2 nodes are ready") "}"
+
+/* Each part of the status is written when it alone has changed. */
+/* failure: any part of the status changes -> the status is written */
+static void a_change_of_any_part_of_the_status_is_written(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain
+                *same = fake_cd_json(a, CD(TWO_NODES("'nodesReady':2,'nodesWanted':2,'cliques':1")), 0),
+                *ready_differs =
+                        fake_cd_json(a, CD(TWO_NODES("'nodesReady':1,'nodesWanted':2,'cliques':1")), 0),
+                *wanted_differs =
+                        fake_cd_json(a, CD(TWO_NODES("'nodesReady':2,'nodesWanted':3,'cliques':1")), 0),
+                *cliques_differ =
+                        fake_cd_json(a, CD(TWO_NODES("'nodesReady':2,'nodesWanted':2,'cliques':2")), 0);
+        struct member m[] = { ready("a", 0), ready("b", 0) };
+        m[0].peers_connected = m[1].peers_connected = 1;
+        assert_false(judge(a, same, m, 2, NULL).changed);
+        assert_true(judge(a, ready_differs, m, 2, NULL).changed);
+        assert_true(judge(a, wanted_differs, m, 2, NULL).changed);
+        assert_true(judge(a, cliques_differ, m, 2, NULL).changed);
+        for (size_t i = 0; i < 2; i++) {
+                m[i].entry.index = 7;
+                assert_true(judge(a, same, m, 2, NULL).changed);
+                m[i].entry.index = 0;
+        }
+        m[1].peers_connected = 0; /* only PeersConnected */
+        assert_true(judge(a, same, m, 2, NULL).changed);
+        m[1].peers_connected = 1;
+        assert_true(judge(a, same, m, 2, "TemplateNameTaken").changed); /* only Ready */
+        arena_free(a);
+}
+
+/* A verdict without nodes leaves those of the object as they are. */
+static void a_status_whose_nodes_others_write_is_written_only_on_change(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain *cd = fake_cd_json(
+                a,
+                CD("{'status':'NotReady','nodesReady':1,'nodes':[" NODE(
+                        "a", "Ready") "],'conditions':[{'type':'Ready','status':'False','reason':"
+                                      "'DecisionWrong','message':'The controller does not write the status "
+                                      "that it computed, because it is inconsistent: "
+                                      "why','observedGeneration':3,'lastTransitionTime':"
+                                      "'1970-01-01T00:01:40Z'}]}"),
+                0);
+        struct verdict v;
+        verdict_make_wrong(&(struct verdict_input){ cd, { 0 }, true, 1000 }, "why", a, &v);
+        assert_false(v.changed);
+        verdict_make_wrong(&(struct verdict_input){ cd, { 0 }, true, 1000 }, "another reason", a, &v);
+        assert_true(v.changed);
+        arena_free(a);
+}
+
 /* With the Go driver's schema, the API server drops conditions and counts. Their absence must not cause
  * endless writes. */
 /* failure: the CustomResourceDefinition drops our conditions -> the status is not written in a loop */
@@ -342,6 +408,20 @@ static void each_step_has_its_events(void **st) {
         assert_string_equal(reasons(a, one, NULL, 0, NULL), "NodeLeft");
         assert_string_equal(reasons(a, empty, &held, 1, NULL), "!NodeOccupied");
         assert_string_equal(reasons(a, empty, NULL, 0, "TemplateNameTaken"), "!TemplateNameTaken");
+        arena_free(a);
+}
+
+/* failure: a problem of a ComputeDomain continues -> its Event is not repeated until its text changes */
+static void a_problem_that_continues_causes_no_more_events(void **st) {
+        struct arena *a = arena_new(4096);
+        static const char problem[] = "{'status':'NotReady','conditions':[{'type':'Ready','status':'False',"
+                                      "'reason':'TemplateNameTaken','message':'%s'}]}";
+        const struct compute_domain *same = fake_cd_json(a, CD("%s"), 0, message_of(a, problem, "text")),
+                                    *other = fake_cd_json(a, CD("%s"), 0,
+                                                          message_of(a, problem, "another text"));
+        assert_string_equal(reasons(a, same, NULL, 0, "TemplateNameTaken"), "");
+        assert_string_equal(reasons(a, other, NULL, 0, "TemplateNameTaken"), "!TemplateNameTaken");
+        assert_string_equal(reasons(a, same, NULL, 0, "WriteFailed"), "!WriteFailed");
         arena_free(a);
 }
 
@@ -422,6 +502,134 @@ static void at_most_a_thousand_nodes_are_listed(void **st) {
         arena_free(a);
 }
 
+/* A ComputeDomain of 1000 listed nodes, with names from n0001 to n1000. */
+static struct compute_domain full_list(struct arena *a, size_t n) {
+        struct domain_node *nodes = arena_alloc(a, n * sizeof *nodes);
+        for (size_t i = 0; i < n; i++)
+                nodes[i] = ready(message_of(a, "n%04zu", i + 1), 0).entry;
+        return (struct compute_domain){ .o.meta.uid = "u", .nodes = nodes, .n_nodes = n };
+}
+
+static struct member *many_ready(struct arena *a, size_t first, size_t n) {
+        struct member *m = arena_alloc(a, n * sizeof *m);
+        for (size_t i = 0; i < n; i++)
+                m[i] = ready(message_of(a, "n%04zu", first + i), 0);
+        return m;
+}
+
+/* failure: more nodes join than a status may list -> the listed nodes keep their places */
+static void listed_nodes_keep_their_places_when_others_join(void **st) {
+        struct arena *a = arena_new(1 << 20);
+        struct compute_domain cd = full_list(a, VERDICT_NODES + 1);
+        struct member *m = many_ready(a, 1, VERDICT_NODES + 1);
+        cd.nodes += VERDICT_NODES; /* only the last node is listed */
+        cd.n_nodes = 1;
+        struct verdict v = judge(a, &cd, m, VERDICT_NODES + 1, NULL);
+        assert_int_equal(v.n_nodes, VERDICT_NODES);
+        assert_string_equal(v.nodes[VERDICT_NODES - 1].node, "n1001");
+        assert_string_equal(v.nodes[VERDICT_NODES - 2].node, "n0999");
+        cd = full_list(a, VERDICT_NODES + 1); /* another client has listed too many */
+        assert_int_equal(judge(a, &cd, m, VERDICT_NODES + 1, NULL).n_nodes, VERDICT_NODES);
+        arena_free(a);
+}
+
+static void a_node_that_takes_a_place_in_a_full_list_has_not_just_joined(void **st) {
+        struct arena *a = arena_new(1 << 20);
+        struct compute_domain full = full_list(a, VERDICT_NODES), almost = full_list(a, VERDICT_NODES - 1),
+                              empty = full_list(a, 0);
+        struct member *m = many_ready(a, 2, VERDICT_NODES); /* n0001 has left, and n1001 has joined */
+        full.status = almost.status = "Ready";
+        assert_null(text_of(a, &full, m, VERDICT_NODES, "NodeJoined"));
+        assert_null(text_of(a, &full, m, VERDICT_NODES, "NodeLeft"));
+        m = many_ready(a, 1, VERDICT_NODES + 1);
+        assert_non_null(text_of(a, &almost, m, VERDICT_NODES, "NodeJoined"));
+        assert_null(text_of(a, &almost, m, VERDICT_NODES + 1, "NodeJoined"));
+        assert_non_null(text_of(a, &empty, m, VERDICT_NODES, "NodeJoined"));
+        assert_null(text_of(a, &empty, m, VERDICT_NODES + 1, "NodeJoined"));
+        arena_free(a);
+}
+
+/* ---- IMEX that ComputeDomains share ---- */
+
+static struct verdict judge_hosts(struct arena *a, const struct compute_domain *cd, const struct host *h,
+                                  bool of_daemons, const char *problem) {
+        static const struct own_channel channel = { CLIQUE_1, NULL, 5, NULL };
+        const struct verdict_hosts hosts = { h, h ? 1 : 0, of_daemons, of_daemons ? &channel : NULL, 1 };
+        struct verdict v;
+        verdict_make_host(&(struct verdict_input){ cd, { problem, problem }, true, 1000 }, &hosts, a, &v);
+        assert_null(verdict_check(&v, a));
+        return v;
+}
+
+static void with_a_shared_imex_ready_means_only_that_it_is_admitted(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct compute_domain cd = { .o.meta.uid = "u" };
+        const struct host down = { "a", true, HOST_DOWN, "why" };
+        struct verdict v = judge_hosts(a, &cd, &down, false, NULL);
+        assert_string_equal(v.status, "Ready");
+        assert_string_equal(v.conditions[0].reason, "Admitted");
+        assert_non_null(strstr(v.conditions[0].message, "the state of IMEX on the hosts"));
+        assert_string_equal(v.conditions[1].type, "HostIMEXHealthy");
+        assert_string_equal(v.conditions[1].status, "False");
+        assert_int_equal(v.n_conditions, 2);
+        assert_false(v.warns);
+        assert_false(v.has_nodes);
+        v = judge_hosts(a, &cd, &down, true, NULL);
+        assert_non_null(strstr(v.conditions[0].message, "which the daemons run for all ComputeDomains"));
+        assert_string_equal(v.conditions[1].type, "IMEXHealthy");
+        assert_string_equal(v.conditions[2].type, "ChannelAssigned");
+        assert_string_equal(v.conditions[2].message, "channel 5 on " CLIQUE_1);
+        assert_int_equal(v.n_conditions, 3);
+        v = judge_hosts(a, &cd, &down, true, "TemplateNameTaken");
+        assert_string_equal(v.status, "NotReady");
+        assert_string_equal(v.conditions[0].reason, "TemplateNameTaken");
+        assert_string_equal(v.conditions[0].message, "TemplateNameTaken");
+        assert_true(v.warns);
+        arena_free(a);
+}
+
+/* The Events of a ComputeDomain whose object has `before` as the state of its host. */
+static const char *host_events(struct arena *a, const struct host *before, const struct host *now,
+                               bool of_daemons) {
+        struct compute_domain cd = { .o.meta.uid = "u" };
+        struct membership none = { 0 };
+        struct verdict was = judge_hosts(a, &cd, before, of_daemons, NULL);
+        cd.status = was.status;
+        cd.conditions = was.conditions;
+        cd.n_conditions = was.n_conditions;
+        struct verdict v = judge_hosts(a, &cd, now, of_daemons, NULL);
+        struct verdict_event *events;
+        size_t n = verdict_events(&cd, &none, &v, a, &events);
+        assert_in_range(n, 0, 1);
+        return n ? message_of(a, "%s%s", events[0].warning ? "!" : "", events[0].reason) : "";
+}
+
+/* failure: a shared IMEX fails, and works again -> an Event of each ComputeDomain in use reports both */
+static void the_failure_and_recovery_of_a_shared_imex_have_events(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct host up = { "a", true, HOST_UP, NULL }, down = { "a", true, HOST_DOWN, "why" },
+                          degraded = { "a", true, HOST_DEGRADED, "why" },
+                          unknown = { "a", false, HOST_UNKNOWN, NULL };
+        const struct {
+                const struct host *before, *now;
+                const char *of_host, *of_daemon;
+        } cases[] = { { &up, &down, "!HostIMEXDown", "!IMEXDown" },
+                      { NULL, &down, "!HostIMEXDown", "!IMEXDown" },
+                      { &up, &degraded, "!HostIMEXDegraded", "!IMEXDown" },
+                      { &down, &down, "", "" },
+                      { &down, &up, "HostIMEXUp", "IMEXUp" },
+                      { &unknown, &up, "HostIMEXUp", "IMEXUp" },
+                      { &up, &up, "", "" },
+                      { NULL, &up, "", "" }, /* its first pod */
+                      { &up, &unknown, "", "" },
+                      { &down, NULL, "", "" } };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                assert_string_equal(host_events(a, cases[i].before, cases[i].now, false), cases[i].of_host);
+                assert_string_equal(host_events(a, cases[i].before, cases[i].now, true), cases[i].of_daemon);
+        }
+        arena_free(a);
+}
+
 /* IMEX of one node waits for a lost node. A person who repairs the lost node needs to see both. */
 /* failure: IMEX waits for a lost node -> the condition names both nodes */
 static void a_lost_node_does_not_hide_a_failing_node(void **st) {
@@ -443,17 +651,25 @@ int main(void) {
                 cmocka_unit_test(the_status_depends_on_the_nodes_and_problems),
                 cmocka_unit_test(the_message_names_nodes_that_are_not_ready),
                 cmocka_unit_test(missing_peers_are_reported_and_do_not_affect_ready),
+                cmocka_unit_test(a_node_with_unknown_peers_is_not_called_unconnected),
                 cmocka_unit_test(a_connected_peer_causes_no_write),
                 cmocka_unit_test(nodes_ready_never_exceed_nodes_wanted),
                 cmocka_unit_test(a_status_of_ten_thousand_nodes_fits),
                 cmocka_unit_test(the_status_is_written_only_on_change),
+                cmocka_unit_test(a_change_of_any_part_of_the_status_is_written),
+                cmocka_unit_test(a_status_whose_nodes_others_write_is_written_only_on_change),
                 cmocka_unit_test(an_old_schema_causes_no_endless_writes),
                 cmocka_unit_test(each_step_has_its_events),
+                cmocka_unit_test(a_problem_that_continues_causes_no_more_events),
                 cmocka_unit_test(many_nodes_in_one_step_are_one_event),
                 cmocka_unit_test(the_order_of_the_nodes_of_a_status_does_not_matter),
                 cmocka_unit_test(a_wanted_number_of_one_node_counts),
                 cmocka_unit_test(at_most_a_thousand_nodes_are_listed),
+                cmocka_unit_test(listed_nodes_keep_their_places_when_others_join),
+                cmocka_unit_test(a_node_that_takes_a_place_in_a_full_list_has_not_just_joined),
                 cmocka_unit_test(a_lost_node_does_not_hide_a_failing_node),
+                cmocka_unit_test(with_a_shared_imex_ready_means_only_that_it_is_admitted),
+                cmocka_unit_test(the_failure_and_recovery_of_a_shared_imex_have_events),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
