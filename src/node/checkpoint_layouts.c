@@ -220,7 +220,7 @@ static bool gojson_next_member(struct str *rest, struct str *ret_key, struct str
                 else if (c == '{' || c == '[')
                         depth++;
                 else if (c == '}' || c == ']')
-                        depth -= depth > 0;
+                        depth--;
                 else if (c == ':' && !have_key && !depth) {
                         *ret_key = str_trim((struct str){ rest->p, i });
                         have_key = true;

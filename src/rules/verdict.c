@@ -31,7 +31,7 @@ static int verdict_by_name(const void *x, const void *y) {
 }
 
 static struct listed sort_listed(const struct domain_node *nodes, size_t n, struct arena *a) {
-        struct listed l = { arena_alloc(a, (n + 1) * sizeof *l.list), n };
+        struct listed l = { arena_alloc(a, n * sizeof *l.list), n };
         for (size_t i = 0; i < n; i++)
                 l.list[i] = &nodes[i];
         qsort(l.list, n, sizeof(const struct domain_node *), verdict_by_name);

@@ -395,6 +395,99 @@ static void nonsense_is_corruption(void **state) {
         buf_done(&deep);
 }
 
+/* The right checksum proves only that the writer meant it. */
+/* failure: a checkpoint has the right checksum and a member of a wrong type -> it is reported as corrupt */
+static void a_member_of_a_wrong_type_is_corruption(void **state) {
+        (void)state;
+        static const char *const bad[] = { "'checkpointState':'PrepareStarted','name':7",
+                                           "'checkpointState':'PrepareCompleted','preparedDevices':7",
+                                           "'checkpointState':'PrepareCompleted','preparedDevices':[{"
+                                           "'devices':7}]" };
+        struct checkpoint c = NONE;
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                _cleanup_(freep) char *tail = xasprintf(",'preparedClaims':{'u':{%s}}}", bad[i]);
+                for (char *p = tail; *p; p++)
+                        if (*p == '\'')
+                                *p = '"';
+                assert_int_equal(decode_tail(tail, &c), -1);
+                assert_non_null(strstr(e.msg, "preparedClaims['u']: "));
+        }
+        /* In the layout of 25.3.0-rc2. */
+        static const char old[] = "{\"preparedClaims\":{\"u\":[{\"devices\":7}]}}";
+        char *zero = xasprintf("{\"checksum\":0,\"v1\":%s}", old);
+        _cleanup_(freep) char *text =
+                xasprintf("{\"checksum\":%lu,\"v1\":%s}",
+                          (unsigned long)gojson_checksum(&(struct str){ zero, strlen(zero) }, 1), old);
+        free(zero);
+        assert_int_equal(checkpoint_decode(str_from(text), &c, &e), -1);
+        assert_non_null(strstr(e.msg, "preparedClaims['u']: "));
+}
+
+/* The checksums cover the text, so the code finds the members in the text. */
+static void quoted_braces_commas_and_colons_belong_to_the_text(void **state) {
+        (void)state;
+        static const char tail[] =
+                ",\"a\\\",\\\"b\":\"}],{[:\\\\\",\"c:{\":\"]\",\"[\":1,\"nodeBootID\":\"b\"}";
+        struct checkpoint c = NONE;
+        assert_int_equal(decode_tail(tail, &c), 0);
+        assert_string_equal(c.boot_id, "b");
+        checkpoint_done(&c);
+        /* The same beside v1 and v2. */
+        _cleanup_(freep) char *plain = with_tail(",\"nodeBootID\":\"b\"}");
+        _cleanup_(freep) char *text =
+                xasprintf("{\"a\\\",\\\"b\":\"}],{[:\\\\\",\"c:{\":\"]\",\"[\":\"[\",%s", plain + 1);
+        assert_int_equal(checkpoint_decode(str_from(text), &c, &e), 0);
+        assert_string_equal(c.boot_id, "b");
+        checkpoint_done(&c);
+}
+
+static void a_second_v2_is_corruption(void **state) {
+        (void)state;
+        struct checkpoint c = NONE;
+        static const char *const second[] = { "7", "{}", "\"\"" };
+        for (size_t i = 0; i < ARRAY_LEN(second); i++) {
+                _cleanup_(freep) char *text =
+                        xasprintf("%.*s,\"v2\":%s}", (int)strlen(full) - 1, full, second[i]);
+                assert_int_equal(checkpoint_decode(str_from(text), &c, &e), -1);
+                assert_string_equal(e.msg, "v2 has no checksum");
+        }
+}
+
+static void a_checkpoint_has_at_most_32_mib(void **state) {
+        (void)state;
+        struct checkpoint c = NONE;
+        size_t n = strlen(full);
+        char *text = xmalloc(CHECKPOINT_MAX_BYTES + 1);
+        memcpy(text, full, n);
+        memset(text + n, ' ', CHECKPOINT_MAX_BYTES + 1 - n);
+        assert_int_equal(checkpoint_decode((struct str){ text, CHECKPOINT_MAX_BYTES }, &c, &e), 0);
+        checkpoint_done(&c);
+        c = (struct checkpoint)NONE;
+        assert_int_equal(checkpoint_decode((struct str){ text, CHECKPOINT_MAX_BYTES + 1 }, &c, &e), -1);
+        assert_string_equal(e.msg, "larger than 33554432 bytes");
+        free(text);
+}
+
+/* A claim with several configurations has a group for each. */
+static void the_devices_of_all_groups_are_read(void **state) {
+        (void)state;
+#define DEVICE(name) "{\"channel\":{\"device\":{\"DeviceName\":\"" name "\"}},\"daemon\":null}"
+        struct checkpoint c = NONE;
+        assert_int_equal(
+                decode_tail(",\"preparedClaims\":{\"u\":{\"checkpointState\":\"PrepareCompleted\","
+                            "\"preparedDevices\":[{\"devices\":[" DEVICE(
+                                    "channel-0") "]},{"
+                                                 "\"devices\":[" DEVICE("channel-1") "," DEVICE(
+                                                         "channel-2") "," DEVICE("channel-3") "]}]}}}",
+                            &c),
+                0);
+        const struct checkpoint_claim *claim = checkpoint_find(&c, "u");
+        assert_int_equal(claim->n_devices, 4);
+        assert_string_equal(claim->devices[3].name, "channel-3");
+        checkpoint_done(&c);
+#undef DEVICE
+}
+
 static void status_is(const char *json, const char *want) {
         struct buf b = BUF_INIT(1 << 16);
         yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
@@ -461,6 +554,11 @@ int main(void) {
                 cmocka_unit_test(every_truncation_is_corruption),
                 cmocka_unit_test(every_changed_byte_is_corruption),
                 cmocka_unit_test(nonsense_is_corruption),
+                cmocka_unit_test(a_member_of_a_wrong_type_is_corruption),
+                cmocka_unit_test(quoted_braces_commas_and_colons_belong_to_the_text),
+                cmocka_unit_test(a_second_v2_is_corruption),
+                cmocka_unit_test(a_checkpoint_has_at_most_32_mib),
+                cmocka_unit_test(the_devices_of_all_groups_are_read),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
