@@ -31,6 +31,8 @@ static const char *only;   /* NULL: all calls count */
 static unsigned left;      /* calls until one fails; 0: none fails */
 static unsigned calls;     /* in this round */
 static const char *failed; /* the call that failed in this round */
+static int own_errno;      /* 0: that of the call */
+static bool always;        /* the calls after the one that fails fail, too */
 
 /* Some calls are made in other threads. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -42,7 +44,8 @@ static bool count(const char *call) {
         if (!counting || (only && !streq(only, call)))
                 return false;
         calls++;
-        if (left == 0 || --left > 0)
+        bool again = always && failed;
+        if (!again && (left == 0 || --left > 0))
                 return false;
         if (killing)
                 raise(SIGKILL);
@@ -62,7 +65,7 @@ bool faults_hit(const char *call, int errnum) {
         bool hit = count(call);
         pthread_mutex_unlock(&mutex);
         if (hit)
-                errno = errnum;
+                errno = own_errno ? own_errno : errnum;
         return hit;
 }
 
@@ -91,11 +94,19 @@ static void begin(const char *call, unsigned n) {
         left = n;
         calls = 0;
         failed = NULL;
+        own_errno = 0;
+        always = false;
         counting = true;
 }
 
 void faults_at(const char *call, unsigned n) {
         begin(call, n);
+}
+
+void faults_at_with(const char *call, unsigned n, int errnum, bool all) {
+        begin(call, n);
+        own_errno = errnum;
+        always = all;
 }
 
 void faults_kill_at(unsigned n) {

@@ -32,6 +32,8 @@ unsigned faults_each(const struct faults *f);
 /* For tests of a single moment: from now on, the n-th call with this name fails; none when n is 0.
  * faults_off() returns true when that has happened, faults_calls() the number of calls. */
 void faults_at(const char *call, unsigned n);
+/* The same with this errno. `always`: the later calls fail, too. */
+void faults_at_with(const char *call, unsigned n, int errnum, bool always);
 /* Like kill -9 before the n-th call of any kind: for a child of the test. */
 void faults_kill_at(unsigned n);
 bool faults_off(void);

@@ -366,6 +366,49 @@ static void of_two_equally_old_pods_the_second_counts(void **state) {
         arena_free(a);
 }
 
+static void of_the_daemon_pods_on_a_node_one_that_has_reported_counts_then_the_newest(void **state) {
+        struct daemon_pod old = { .pod = { .o.meta.created = 100, .phase = "Running" } }, newer = old,
+                          same = old, ended = old;
+        newer.pod.o.meta.created = 101;
+        ended.pod.phase = "Failed";
+        assert_ptr_equal(daemon_pod_choose(&old, &newer), &newer);
+        assert_ptr_equal(daemon_pod_choose(&newer, &old), &newer);
+        assert_ptr_equal(daemon_pod_choose(&old, &same), &old); /* so the choice does not alternate */
+        assert_ptr_equal(daemon_pod_choose(&ended, &old), &old);
+        assert_null(daemon_pod_choose(&ended, NULL));
+        old.report = "{}";
+        assert_ptr_equal(daemon_pod_choose(&old, &newer), &old);
+        assert_ptr_equal(daemon_pod_choose(&newer, &old), &old);
+}
+
+static void of_the_slices_of_a_node_the_newest_one_with_a_clique_id_counts(void **state) {
+        const struct slice old = { .o.meta.created = 100, .clique_id = "a" },
+                           same = { .o.meta.created = 100, .clique_id = "b" },
+                           newer = { .o.meta.created = 101, .clique_id = "c" },
+                           none = { .o.meta.created = 102 };
+        const char *clique = "";
+        assert_ptr_equal(slice_choose(&old, &newer, false, &clique), &newer);
+        assert_string_equal(clique, "c");
+        assert_ptr_equal(slice_choose(&newer, &old, false, &clique), &newer);
+        assert_string_equal(clique, "c");
+        assert_ptr_equal(slice_choose(&old, &same, false, &clique), &same);
+        assert_ptr_equal(slice_choose(NULL, &old, false, &clique), &old);
+        assert_ptr_equal(slice_choose(&old, &none, false, &clique), &old);
+        assert_string_equal(clique, "a");
+        assert_null(slice_choose(NULL, &none, false, &clique));
+        assert_string_equal(clique, "a");
+}
+
+static void trimming_reads_only_the_devices_of_the_slice(void **state) {
+        struct slice_device *devices = xnew_n(struct slice_device, 2);
+        struct slice s = { .devices = devices, .n_devices = 2 };
+        devices[1].clique_id = "c";
+        slice_trim(&s, NULL);
+        assert_int_equal(s.n_devices, 1);
+        assert_string_equal(s.devices[0].clique_id, "c");
+        free(devices);
+}
+
 static void a_slice_with_one_device_states_a_clique_id(void **state) {
         struct slice_device device = { .name = "d" };
         const struct slice s = { .devices = &device, .n_devices = 1 };
@@ -383,6 +426,9 @@ int main(void) {
                 cmocka_unit_test(a_trimmed_object_keeps_only_the_condition_ready),
                 cmocka_unit_test(of_two_equally_old_pods_the_second_counts),
                 cmocka_unit_test(a_slice_with_one_device_states_a_clique_id),
+                cmocka_unit_test(of_the_daemon_pods_on_a_node_one_that_has_reported_counts_then_the_newest),
+                cmocka_unit_test(of_the_slices_of_a_node_the_newest_one_with_a_clique_id_counts),
+                cmocka_unit_test(trimming_reads_only_the_devices_of_the_slice),
                 cmocka_unit_test(a_changed_boot_id_is_a_difference),
                 cmocka_unit_test(trimming_changes_no_result_of_the_rules),
                 cmocka_unit_test(a_trimmed_slice_states_the_same_clique_id),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th system call fails, for all n: nothing leaks, no file remains, and the earlier content is still in
  * place. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/child.h"
+#include "imex/imex_files.h"
 #include "imex/imex_grants.h"
 #include "imex/imex_members.h"
 #include "imex/imex_process.h"
@@ -112,6 +114,46 @@ static void test_hosts(void **unused) {
                         4, 20);
 }
 
+static void interrupted_writes_are_repeated(void **unused) {
+        struct err e;
+
+        put("hosts", "old and longer\n", 0644);
+        faults_at_with("pwrite64", 1, EINTR, false);
+        assert_int_equal(write_hosts(NULL, &e), 0);
+        assert_true(faults_off());
+        assert_int_equal(faults_calls(), 2);
+        _cleanup_(freep) char *now = get("hosts");
+        assert_string_equal(now, "new\n");
+}
+
+/* A reader never sees a part of the old text behind the new one. A file above the limit is not read. */
+static void until_a_file_is_truncated_blank_lines_cover_the_old_text(void **unused) {
+        static const struct {
+                size_t size;
+                bool covered;
+        } cases[] = { { 5, true },
+                      { 2 * IMEX_HOSTS_MAX, true },
+                      { 2 * IMEX_HOSTS_MAX + 1, false } }; /* "new\n" has 4 bytes */
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                _cleanup_(freep) char *old = xmalloc(cases[i].size + 1), *path = in_dir("hosts");
+                _cleanup_(freep) char *now = NULL;
+                struct err e;
+                size_t n;
+
+                memset(old, 'x', cases[i].size);
+                old[cases[i].size] = '\0';
+                put("hosts", old, 0644);
+                faults_at("ftruncate64", 1);
+                assert_int_equal(write_hosts(NULL, &e), -1);
+                assert_true(faults_off());
+                assert_int_equal(file_read(path, 4 * IMEX_HOSTS_MAX, &now, &n, &e), 0);
+                assert_int_equal(n, cases[i].size);
+                assert_memory_equal(now, "new\n", 4);
+                assert_int_equal(now[n - 1], cases[i].covered ? '\n' : 'x');
+        }
+}
+
 static struct imex_state seen;
 
 static int read_state(void *u, struct err *e) {
@@ -204,6 +246,106 @@ static void unreadable_grants_do_not_count_as_absent(void **unused) {
         assert_int_equal(imex_grants_remove(domain, claim, true, &e), 0);
 }
 
+/* ---- grants ---- */
+
+#define GRANTED "c0000000-0000-4000-8000-000000000001"
+
+static int put_grant(void *u, struct err *e) {
+        _cleanup_(freep) char *domain = in_dir(CLAIMED);
+
+        return imex_grants_put(domain, GRANTED, IMEX_GRANT_GRANTING, e);
+}
+
+static int remove_grant(void *u, struct err *e) {
+        _cleanup_(freep) char *domain = in_dir(CLAIMED);
+
+        return imex_grants_remove(domain, GRANTED, true, e);
+}
+
+static int hold_lock(void *u, struct err *e) {
+        int fd = -1, r = imex_grants_lock(dir, &fd, e);
+
+        if (r == 0)
+                close(fd);
+        return r;
+}
+
+/* The daemon removes an empty folder of grants while the plugin writes into it. */
+/* failure: the folder of grants is removed during a write -> the write is repeated in a new folder */
+static void a_folder_that_disappears_is_created_again(void **unused) {
+        struct err e;
+
+        faults_at_with("rename", 1, ENOENT, false);
+        assert_int_equal(put_grant(NULL, &e), 0);
+        assert_true(faults_off());
+        assert_int_equal(faults_calls(), 2); /* and a grant that was written is not written again */
+        assert_int_equal(remove_grant(NULL, &e), 0);
+        faults_at_with("rename", 1, ENOENT, true);
+        assert_int_equal(put_grant(NULL, &e), -1);
+        assert_true(faults_off());
+        assert_int_equal(faults_calls(), 5);
+        (void)remove_grant(NULL, &e);
+}
+
+/* The error says which call failed, and why. */
+static void the_first_call_that_fails_is_the_error(void **unused) {
+        const struct {
+                int (*op)(void *u, struct err *e);
+                const char *call, *part;
+        } cases[] = {
+                { put_grant, "mkdir", "create folder '" },
+                { put_grant, "rename", "rename '" },
+                { remove_grant, "unlink", "remove '" },
+                { hold_lock, "open64", "open '" },
+                { hold_lock, "fcntl64", "lock '" },
+                { look_for_grants, "fstat64", "Input/output error" },
+                { look_for_grants, "fcntl64", "ask for the lock of '" },
+                { write_state, "open64", "create '" },
+                { read_state, "pread64", "Input/output error" },
+        };
+        int plugin = -1;
+        struct err e;
+
+        state.generation = 1;
+        assert_int_equal(imex_state_write(dir, &state, &lock_fd, &e), 0);
+        assert_int_equal(imex_grants_lock(dir, &plugin, &e), 0);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                bool puts = cases[i].op == put_grant;
+                if (puts)
+                        (void)remove_grant(NULL, &e);
+                else
+                        assert_int_equal(put_grant(NULL, &e), 0);
+                faults_at(cases[i].call, 1);
+                int r = cases[i].op(NULL, &e);
+                assert_true(faults_off());
+                assert_int_equal(r, -1);
+                if (!strstr(e.msg, cases[i].part))
+                        fail_msg("%s: '%s' is not in: %s", cases[i].call, cases[i].part, e.msg);
+        }
+        (void)remove_grant(NULL, &e);
+        close(plugin);
+        close(TAKE_FD(lock_fd));
+}
+
+/* The folder of CDI files is opened first for a grant that exists. */
+static void a_cdi_folder_that_cannot_be_opened_is_named_with_the_cause(void **unused) {
+        unsigned named = 0;
+        struct err e;
+
+        assert_int_equal(put_grant(NULL, &e), 0);
+        for (unsigned n = 1; n < 5; n++) {
+                faults_at("open64", n);
+                int r = look_for_grants(NULL, &e);
+                if (!faults_off())
+                        break;
+                assert_int_equal(r, -1);
+                assert_non_null(strstr(e.msg, "Too many open files"));
+                named++;
+        }
+        assert_true(named > 0);
+        assert_int_equal(remove_grant(NULL, &e), 0);
+}
+
 static int forget(void *u, struct err *e) {
         _cleanup_(freep) char *run = in_dir("run"), *inner = in_dir("run/inner");
 
@@ -223,8 +365,13 @@ int main(void) {
                                             T(test_members),
                                             T(test_read_state),
                                             T(test_hosts),
+                                            T(interrupted_writes_are_repeated),
+                                            T(until_a_file_is_truncated_blank_lines_cover_the_old_text),
                                             T(test_process),
                                             T(unreadable_grants_do_not_count_as_absent),
+                                            T(a_folder_that_disappears_is_created_again),
+                                            T(the_first_call_that_fails_is_the_error),
+                                            T(a_cdi_folder_that_cannot_be_opened_is_named_with_the_cause),
                                             T(files_that_cannot_be_removed_are_reported) };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

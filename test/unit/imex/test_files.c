@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -89,6 +92,7 @@ static void test_settings_replace_defaults(void **state) {
         assert_non_null(
                 strstr(buf_str(&b), "\nIMEX_NODE_DISCONNECTED_GRACE_TIME=60\nIMEX_OF_TOMORROW=a b=c\n"));
         assert_null(strstr(buf_str(&b), "GRACE_TIME=-1"));
+        assert_string_equal(strstr(buf_str(&b), "\nIMEX_OF_TOMORROW="), "\nIMEX_OF_TOMORROW=a b=c\n");
         assert_non_null(strstr(buf_str(&b), "SERVER_PORT=28000\nIMEX_NODE_CONFIG_FILE=/nodes\n"));
 }
 
@@ -190,6 +194,7 @@ static void test_names(void **state) {
         assert_false(imex_infix_valid("a b"));
         assert_false(imex_infix_valid("a\nb"));
         assert_false(imex_infix_valid("A"));
+        assert_true(imex_infix_valid("01234567890123456789012345678901"));
         assert_false(imex_infix_valid("012345678901234567890123456789012"));
 }
 
@@ -230,6 +235,17 @@ static void test_hosts_golden(void **state) {
                                                        "127.0.0.2\tcompute-domain-daemon-ab-0000\n"
                                                        "127.0.0.2\tcompute-domain-daemon-ab-0003\n"
                                                        "127.0.0.2\tcompute-domain-daemon-ab-0004\n" END);
+}
+
+static void the_node_in_the_last_slot_is_listed(void **state) {
+        const struct imex_peer peers[] = { { .index = 0, .ip = "10.1.0.5" },
+                                           { .index = 1, .ip = "10.1.0.7" } };
+        _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
+        struct err e;
+
+        assert_int_equal(imex_hosts_render(STR(""), &(struct imex_members){ 0, "", peers, 2 }, 2, &b, &e), 0);
+        assert_string_equal(buf_str(&b), BEGIN "10.1.0.5\tcompute-domain-daemon-0000\n"
+                                               "10.1.0.7\tcompute-domain-daemon-0001\n" END);
 }
 
 static void test_hosts_does_not_grow(void **state) {
@@ -339,6 +355,38 @@ static void test_hosts_write_in_place(void **state) {
         assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
+/* A disk that fills up writes a part of the text. */
+/* failure: the disk is full -> a hosts file that was written in part is an error, not a success */
+static void a_text_that_was_written_in_part_is_an_error(void **state) {
+        char path[] = "/tmp/test_hosts.XXXXXX";
+        struct rlimit old, few;
+        struct err e;
+
+        close(mkstemp(path));
+        signal(SIGXFSZ, SIG_IGN);
+        assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+        few = old;
+        few.rlim_cur = 9;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+        int r = imex_hosts_write(path, STR("ten bytes\n"), &e),
+            whole = imex_hosts_write(path, STR("9 bytes.\n"), &e);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+        assert_int_equal(r, -1);
+        assert_int_equal(whole, 0);
+        unlink(path);
+}
+
+/* errno keeps the value of an earlier call. */
+static void an_empty_text_is_written_once(void **state) {
+        char path[] = "/tmp/test_hosts.XXXXXX";
+        struct err e;
+
+        close(mkstemp(path));
+        errno = EINTR;
+        assert_int_equal(imex_hosts_write(path, (struct str){ 0 }, &e), 0);
+        unlink(path);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_config),
@@ -348,10 +396,13 @@ int main(void) {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_two_domains_share_no_name),
                 cmocka_unit_test(test_hosts_golden),
+                cmocka_unit_test(the_node_in_the_last_slot_is_listed),
                 cmocka_unit_test(test_hosts_does_not_grow),
                 cmocka_unit_test(test_hosts_drops_all_earlier_lines_of_ours),
                 cmocka_unit_test(test_hosts_rejects_invalid_members),
                 cmocka_unit_test(test_hosts_write_in_place),
+                cmocka_unit_test(a_text_that_was_written_in_part_is_an_error),
+                cmocka_unit_test(an_empty_text_is_written_once),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

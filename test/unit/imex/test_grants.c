@@ -214,6 +214,20 @@ static void unreadable_claims_count_as_use(void **state) {
         plugin_dies();
 }
 
+/* A container that writes into the mounted folder could point to any file. */
+/* failure: a grant is a link -> it is not followed, and IMEX counts as in use */
+static void a_link_instead_of_a_grant_is_not_followed(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE);
+        struct err e;
+
+        assert_int_equal(file_mkdirs(folder, 0755, &e), 0);
+        assert_int_equal(symlink("/proc/version", path), 0);
+        assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
+        assert_non_null(strstr(e.msg, "open 'grants/" ONE "': "));
+        unlink(path);
+        rmdir(folder);
+}
+
 /* As the daemon sees it through its mount after the folder was removed from the node. */
 static void a_cdi_folder_that_was_removed_shows_nothing(void **state) {
         int fd = open(cdi, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -379,6 +393,7 @@ int main(void) {
                 cmocka_unit_test(one_of_two_plugin_processes_is_enough),
                 cmocka_unit_test(a_grant_of_an_earlier_plugin_version_counts_as_use),
                 cmocka_unit_test(unreadable_claims_count_as_use),
+                cmocka_unit_test(a_link_instead_of_a_grant_is_not_followed),
                 cmocka_unit_test(a_cdi_folder_that_was_removed_shows_nothing),
                 cmocka_unit_test(a_file_that_is_not_named_by_a_uid_is_not_a_grant),
                 cmocka_unit_test(a_grant_that_cannot_be_written_is_an_error),

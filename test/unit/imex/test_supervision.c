@@ -112,6 +112,21 @@ static void a_wrong_id_is_not_ready_and_restarts(void **state) {
         assert_int_not_equal(v.reaction, IMEX_REACTION_RESTART);
 }
 
+/* The first line of the list of nodes has the ID 0. */
+static void the_id_0_is_an_id(void **state) {
+        f.index = 0;
+        x.node_id = 0;
+        answers(IMEX_STATE_READY);
+        assert_int_equal(v.phase, IMEX_READY);
+        assert_int_equal(v.reaction, IMEX_REACTION_SLOW_DOWN);
+        answers_domain("{\"nodes\":{\"1\":{\"host\":\"10.0.0.1\"}}}");
+        assert_int_equal(x.node_id, 0); /* nvidia-imex itself reported it */
+        f.index = 2;
+        evaluate();
+        assert_int_equal(v.phase, IMEX_STARTING);
+        assert_int_equal(v.reaction, IMEX_REACTION_RESTART);
+}
+
 static void the_status_is_reported_with_its_meaning(void **state) {
         static const struct {
                 enum imex_status status;
@@ -263,6 +278,7 @@ int main(void) {
                 T(without_a_reported_id_the_domain_is_queried_first),
                 T(the_domain_shows_the_id_by_the_address_only),
                 T(a_wrong_id_is_not_ready_and_restarts),
+                T(the_id_0_is_an_id),
                 T(the_status_is_reported_with_its_meaning),
                 READY(it_is_queried_often_when_it_is_no_longer_ready),
                 READY(two_unanswered_queries_withdraw_readiness),
