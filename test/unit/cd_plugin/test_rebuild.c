@@ -127,6 +127,16 @@ static void names_of_other_devices_are_ignored(void **state) {
         assert_int_equal(rebuild("name: " UID "-channel-4\nname: " UID "-channel-4\n"), 1);
 }
 
+/* A claim has no more devices, so the file is damaged. */
+static void at_most_128_devices_are_read(void **state) {
+        struct buf text = BUF_INIT(1 << 16);
+        (void)state;
+        for (int i = 0; i < 130; i++)
+                buf_addf(&text, "name: " UID "-channel-%d\n", i);
+        assert_int_equal(rebuild(buf_str(&text)), 128);
+        buf_done(&text);
+}
+
 static void an_invalid_clique_id_is_ignored(void **state) {
         (void)state;
         assert_null(rebuild_clique(FILE_OF("domain " DOMAIN " clique ../etc", "channel-0"), a));
@@ -143,6 +153,7 @@ int main(void) {
                 T(files_with_the_shared_channel_need_no_channel_in_the_comment),
                 T(a_file_without_a_comment_is_read),
                 T(names_of_other_devices_are_ignored),
+                T(at_most_128_devices_are_read),
                 T(an_invalid_clique_id_is_ignored),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
