@@ -58,9 +58,10 @@ static int by_text(const void *x, const void *y) {
 static void find_names(const struct controller *c, const struct compute_domain_fabric *f, const char *clique,
                        struct names *ret) {
         size_t n = 0;
-        kube_informer_each_at(c->slices, CONTROLLER_SLICES_BY_CLIQUE, clique, add_slice, ret);
-        kube_informer_each_at(c->nodes, CONTROLLER_NODES_BY_CLIQUE, clique, assignments_add_node, ret);
-        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, assignments_add_daemon, ret);
+        kube_informer_each_at(c->caches.slices, CONTROLLER_SLICES_BY_CLIQUE, clique, add_slice, ret);
+        kube_informer_each_at(c->caches.nodes, CONTROLLER_NODES_BY_CLIQUE, clique, assignments_add_node, ret);
+        kube_informer_each_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, assignments_add_daemon,
+                              ret);
         for (size_t i = 0; f && i < f->n_domains; i++)
                 for (size_t k = 0; k < f->domains[i].n_assignments; k++)
                         assignments_add_name(ret, f->domains[i].assignments[k].node);
@@ -91,7 +92,7 @@ static const struct node *get_node(void *u, const char *name) {
 
 static bool is_node_gone(void *u, const char *name) {
         struct work *w = u;
-        return first_seen_for(w->c->missing_nodes, name, ASSIGNMENT_NODE_MISSING_S, w->now,
+        return first_seen_for(w->c->memory.missing_nodes, name, ASSIGNMENT_NODE_MISSING_S, w->now,
                               &w->out->recheck_s);
 }
 
@@ -120,7 +121,7 @@ static bool visit_daemon(void *u, const struct kube_object *o) {
 
 static void each_daemon(void *u, const char *node, assignment_daemon_fn *fn, void *v) {
         const struct work *w = u;
-        kube_informer_each_at(w->c->daemons, CONTROLLER_DAEMONS_BY_NODE, node, visit_daemon,
+        kube_informer_each_at(w->c->caches.daemons, CONTROLLER_DAEMONS_BY_NODE, node, visit_daemon,
                               &(struct visit){ .daemon = fn, .v = v });
 }
 
@@ -132,8 +133,8 @@ static bool visit_plugin(void *u, const struct kube_object *o) {
 
 static void each_plugin(void *u, const char *node, assignment_plugin_fn *fn, void *v) {
         const struct work *w = u;
-        if (w->c->plugins)
-                kube_informer_each_at(w->c->plugins, CONTROLLER_PLUGINS_BY_NODE, node, visit_plugin,
+        if (w->c->caches.plugins)
+                kube_informer_each_at(w->c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, visit_plugin,
                                       &(struct visit){ .plugin = fn, .v = v });
 }
 
@@ -164,14 +165,15 @@ static void assignments_key_of(const char *clique, const char *uid, struct buf *
 void assignments_forget(struct controller *c, const char *clique, const char *uid) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         assignments_key_of(clique, uid, &key);
-        first_seen_forget(c->empty, buf_str(&key));
+        first_seen_forget(c->memory.empty, buf_str(&key));
 }
 
 static bool assignments_is_idle(void *u, const struct fabric_domain *d) {
         struct work *w = u;
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         assignments_key_of(w->clique, d->owner.uid, &key);
-        return first_seen_for(w->c->empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now, &w->out->recheck_s) &&
+        return first_seen_for(w->c->memory.empty, buf_str(&key), ASSIGNMENT_IDLE_S, w->now,
+                              &w->out->recheck_s) &&
                !w->out->stale;
 }
 
@@ -264,7 +266,8 @@ static int64_t settle_s(const struct work *w, int64_t unknown_s) {
  * recount repairs it. */
 static bool is_new(const struct work *w) {
         return w->old &&
-               first_seen_at(w->c->seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_MISSING_S > w->now;
+               first_seen_at(w->c->memory.seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_MISSING_S >
+                       w->now;
 }
 
 void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,

@@ -25,9 +25,9 @@ static void on_calm(void *u) {
 
 static void on_found(void *u, enum live_read_kind what, yyjson_val *object) {
         struct controller *c = u;
-        struct kube_informer *const caches[] = {
-                [LIVE_READ_DOMAIN] = c->cds, [LIVE_READ_CLAIM] = c->claims, [LIVE_READ_NODE] = c->nodes
-        };
+        struct kube_informer *const caches[] = { [LIVE_READ_DOMAIN] = c->caches.cds,
+                                                 [LIVE_READ_CLAIM] = c->caches.claims,
+                                                 [LIVE_READ_NODE] = c->caches.nodes };
         kube_informer_answer(caches[what], object);
 }
 
@@ -86,7 +86,7 @@ static void on_write_failing(void *u, const char *requester) {
         if (key.kind == KEY_NODE)
                 records_queue_domains_of_node(c, key.name);
         else if (key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC)
-                kube_informer_each(c->cds, controller_queue_domain, c);
+                kube_informer_each(c->caches.cds, controller_queue_domain, c);
 }
 
 void controller_start(struct controller *c, const struct controller_options *o) {
@@ -101,10 +101,10 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .events = o->events,
                 .metrics = o->metrics,
                 .allocations = allocations_new(),
-                .missing_nodes = first_seen_new(),
-                .vanished = first_seen_new(),
-                .seen = first_seen_new(),
-                .empty = first_seen_new(),
+                .memory = { .missing_nodes = first_seen_new(),
+                            .vanished = first_seen_new(),
+                            .seen = first_seen_new(),
+                            .empty = first_seen_new() },
                 .settings = config->daemon,
         };
         c->settings.resource_api = kube_resource_api(client);
@@ -153,10 +153,10 @@ void controller_stop(struct controller *c) {
         allocations_free(c->allocations);
         fabrics_done(c);
         removals_done(c);
-        first_seen_free(c->missing_nodes);
-        first_seen_free(c->vanished);
-        first_seen_free(c->seen);
-        first_seen_free(c->empty);
+        first_seen_free(c->memory.missing_nodes);
+        first_seen_free(c->memory.vanished);
+        first_seen_free(c->memory.seen);
+        first_seen_free(c->memory.empty);
 }
 
 /* ---- dump ---- */
@@ -170,17 +170,17 @@ static void dump_cache(const char *resource, const char *ns, const struct kube_i
 }
 
 static void dump_caches(const struct controller *c) {
-        dump_cache("computedomains", NULL, c->cds);
-        dump_cache("resourceclaims", NULL, c->claims);
-        dump_cache("nodes", NULL, c->nodes);
-        dump_cache("resourceslices", NULL, c->slices);
-        dump_cache("resourceclaimtemplates", NULL, c->rcts);
-        dump_cache("pods of the kubelet plugin", NULL, c->plugins);
-        dump_cache("namespaces that want racks", NULL, c->rack_namespaces);
-        dump_cache("computedomainfabrics", NULL, c->fabrics);
-        dump_cache("pods of daemons", c->config->ns, c->daemons);
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                const struct controller_namespace *n = &c->namespaces[i];
+        dump_cache("computedomains", NULL, c->caches.cds);
+        dump_cache("resourceclaims", NULL, c->caches.claims);
+        dump_cache("nodes", NULL, c->caches.nodes);
+        dump_cache("resourceslices", NULL, c->caches.slices);
+        dump_cache("resourceclaimtemplates", NULL, c->caches.rcts);
+        dump_cache("pods of the kubelet plugin", NULL, c->caches.plugins);
+        dump_cache("namespaces that want racks", NULL, c->caches.rack_namespaces);
+        dump_cache("computedomainfabrics", NULL, c->caches.fabrics);
+        dump_cache("pods of daemons", c->config->ns, c->caches.daemons);
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                const struct controller_namespace *n = &c->caches.namespaces[i];
                 dump_cache("daemonsets", n->ns, n->sets);
                 dump_cache("pods", n->ns, n->pods);
                 dump_cache("computedomaincliques", n->ns, n->cliques);
@@ -201,20 +201,20 @@ static bool dump_domain(void *u, const struct kube_object *o) {
 }
 
 void controller_dump(const struct controller *c) {
-        if (!c->started || !c->cds) { /* it still looks at the CustomResourceDefinitions */
+        if (!c->started || !c->caches.cds) { /* it still looks at the CustomResourceDefinitions */
                 log_info("controller", kv_bool("started", false));
                 return;
         }
         log_info("controller", kv_bool("started", true), kv_bool("leads", c->leading),
                  kv_bool("synced", records_synced(c)), kv_str("stale", str_or(records_stale(c), "")),
-                 kv_int("domains", kube_informer_count(c->cds)), kv_int("held", HASH_COUNT(c->paused)),
-                 kv_int("queued", work_queue_depth(c->queue)),
+                 kv_int("domains", kube_informer_count(c->caches.cds)),
+                 kv_int("held", HASH_COUNT(c->memory.paused)), kv_int("queued", work_queue_depth(c->queue)),
                  kv_int("writes_in_flight", writes_in_flight(c->writes)),
                  kv_int("writes_remembered", writes_remembered(c->writes)),
                  kv_int("questions_remembered", live_read_count(c->live_read)));
         dump_caches(c);
-        kube_informer_each(c->cds, dump_domain, (void *)(uintptr_t)c);
-        for (const struct controller_paused *h = c->paused; h; h = h->hh.next)
+        kube_informer_each(c->caches.cds, dump_domain, (void *)(uintptr_t)c);
+        for (const struct controller_paused *h = c->memory.paused; h; h = h->hh.next)
                 log_info("paused until no cache is stale", kv_str("key", h->key));
         writes_dump(c->writes);
 }

@@ -160,10 +160,10 @@ static bool set_domain(void *u, const struct kube_object *o) {
 static void set_domains(struct controller *c) {
         struct walk t = { .c = c, .now = clock_wall_s() };
         size_t not_ready;
-        kube_informer_each(c->cds, set_domain, &t);
+        kube_informer_each(c->caches.cds, set_domain, &t);
         not_ready = t.n;
         t.ready = true;
-        kube_informer_each(c->cds, set_domain, &t);
+        kube_informer_each(c->caches.cds, set_domain, &t);
         metric_set(c->m.info, (double)(t.n - not_ready), LABELS("Ready"));
         metric_set(c->m.info, (double)not_ready, LABELS("NotReady"));
         metric_set(c->m.without_series, t.n_set < CONTROLLER_SERIES_MAX ? 0 : (double)(t.n - t.n_set), NULL);
@@ -181,7 +181,7 @@ static bool count_node(void *u, const struct kube_object *o) {
         struct gpu_nodes *g = u;
         if (!node_has_gpu((const struct node *)o))
                 return true;
-        if (kube_informer_first_at(g->c->slices, CONTROLLER_BY_NODE, o->meta.name))
+        if (kube_informer_first_at(g->c->caches.slices, CONTROLLER_BY_NODE, o->meta.name))
                 g->with++;
         else
                 g->without++;
@@ -190,7 +190,7 @@ static bool count_node(void *u, const struct kube_object *o) {
 
 static void set_nodes(struct controller *c) {
         struct gpu_nodes g = { .c = c };
-        kube_informer_each(c->nodes, count_node, &g);
+        kube_informer_each(c->caches.nodes, count_node, &g);
         metric_set(c->m.gpu_nodes, (double)g.with, LABELS("present"));
         metric_set(c->m.gpu_nodes, (double)g.without, LABELS("missing"));
 }
@@ -221,7 +221,7 @@ static void set_fabrics(struct controller *c) {
         metric_clear(c->m.channels);
         metric_clear(c->m.fabric_problem);
         if (c->leading && records_synced(c))
-                kube_informer_each(c->fabrics, set_fabric, c);
+                kube_informer_each(c->caches.fabrics, set_fabric, c);
 }
 
 void controller_metrics(struct controller *c) {
@@ -243,6 +243,6 @@ void controller_metrics(struct controller *c) {
         metric_set(m->depth, (double)work_queue_depth(c->queue), NULL);
         metric_set(m->waiting, (double)writes_waiting(c->writes), NULL);
         metric_set(m->stale, records_stale(c) != NULL, NULL);
-        metric_set(m->paused, HASH_COUNT(c->paused), NULL);
+        metric_set(m->paused, HASH_COUNT(c->memory.paused), NULL);
         metric_set(m->in_flight, (double)writes_in_flight(c->writes), NULL);
 }

@@ -36,7 +36,8 @@ static void daemons_remove_object(struct controller *c, const struct kube_resour
 }
 
 static const struct daemonset *find_set(const struct controller *c) {
-        return (const struct daemonset *)kube_informer_get(c->daemon_sets, c->settings.ns, CD_DAEMON_OBJECT);
+        return (const struct daemonset *)kube_informer_get(c->caches.daemon_sets, c->settings.ns,
+                                                           CD_DAEMON_OBJECT);
 }
 
 /* ---- driver-managed ---- */
@@ -62,17 +63,18 @@ static void report_kept(struct controller *c, const struct rct *r) {
 /* The spec of a claim template is immutable, so a different one is deleted and recreated. Returns true when
  * the right template exists. */
 static bool want_template(struct controller *c) {
-        const struct rct *r =
-                (const struct rct *)kube_informer_get(c->daemon_rcts, c->settings.ns, CD_DAEMON_OBJECT);
+        const struct rct *r = (const struct rct *)kube_informer_get(c->caches.daemon_rcts, c->settings.ns,
+                                                                    CD_DAEMON_OBJECT);
         if (r && objects_daemon_rct_matches(r))
                 return true;
         if (!r) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_daemon_rct(c->settings.resource_api, c->settings.ns, &b);
                 daemons_submit(c, KUBE_APPLY, &kube_resource_claim_templates, CD_DAEMON_OBJECT,
-                               c->daemon_rcts, &b);
+                               c->caches.daemon_rcts, &b);
         } else if (!r->o.meta.deleted) {
-                daemons_remove_object(c, &kube_resource_claim_templates, &r->o.meta, NULL, c->daemon_rcts);
+                daemons_remove_object(c, &kube_resource_claim_templates, &r->o.meta, NULL,
+                                      c->caches.daemon_rcts);
         } else if (r->n_finalizers) {
                 report_kept(c, r);
         }
@@ -89,7 +91,7 @@ static void want_set(struct controller *c, const struct daemonset *set, const ch
                 return;
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         objects_daemonset(&c->settings, &b);
-        daemons_submit(c, KUBE_APPLY, &kube_daemonsets, CD_DAEMON_OBJECT, c->daemon_sets, &b);
+        daemons_submit(c, KUBE_APPLY, &kube_daemonsets, CD_DAEMON_OBJECT, c->caches.daemon_sets, &b);
 }
 
 /* ---- rollout ---- */
@@ -158,9 +160,9 @@ static bool check_plugin(void *u, const struct kube_object *o) {
 static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
                      const struct daemon_report *report) {
         struct spent_pod s = { .uid = p->pod.o.meta.uid, .claim = report->claim };
-        if (r->c->plugins)
-                kube_informer_each_at(r->c->plugins, CONTROLLER_PLUGINS_BY_NODE, p->pod.node, check_plugin,
-                                      &s);
+        if (r->c->caches.plugins)
+                kube_informer_each_at(r->c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, p->pod.node,
+                                      check_plugin, &s);
         return s.found;
 }
 
@@ -196,7 +198,7 @@ static void daemons_replace(struct controller *c, const struct daemon_pod *p, en
         if (records_stale(c) && !granted)
                 records_pause(c, KEY_OF_DAEMONS);
         else if (granted || removals_ask(c, p, REMOVALS_TEMPLATE))
-                daemons_remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->daemons);
+                daemons_remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->caches.daemons);
 }
 
 /* The nodes of the daemons for which `is` returns true, for people. */
@@ -239,8 +241,8 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
         _cleanup_(arena_freep) struct arena *a = arena_new(1 << 16);
         struct rolling r = { .c = c, .hash = hash, .a = a };
         struct rollout out;
-        kube_informer_each(c->daemons, daemons_add, &r);
-        kube_informer_each(c->nodes, count_missing, &r);
+        kube_informer_each(c->caches.daemons, daemons_add, &r);
+        kube_informer_each(c->caches.nodes, count_missing, &r);
         if (r.n)
                 qsort(r.pods, r.n, sizeof *r.pods, daemons_by_node);
         size_t n_all = r.n + r.n_missing;
@@ -272,14 +274,15 @@ static bool note_labelled(void *u, const struct kube_object *o) {
 /* Whether a Node has the daemon label, or a daemon's Pod exists. */
 static bool are_needed(const struct controller *c) {
         bool any = false;
-        kube_informer_each(c->daemons, daemons_note, &any);
+        kube_informer_each(c->caches.daemons, daemons_note, &any);
         if (!any)
-                kube_informer_each(c->nodes, note_labelled, &any);
+                kube_informer_each(c->caches.nodes, note_labelled, &any);
         return any;
 }
 
 static void want_none(struct controller *c, const struct daemonset *set) {
-        const struct kube_object *rct = kube_informer_get(c->daemon_rcts, c->settings.ns, CD_DAEMON_OBJECT);
+        const struct kube_object *rct =
+                kube_informer_get(c->caches.daemon_rcts, c->settings.ns, CD_DAEMON_OBJECT);
         if ((!set && !rct) || are_needed(c))
                 return;
         if (records_stale(c)) {
@@ -287,9 +290,10 @@ static void want_none(struct controller *c, const struct daemonset *set) {
                 return;
         }
         if (set && !set->o.meta.deleted)
-                daemons_remove_object(c, &kube_daemonsets, &set->o.meta, NULL, c->daemon_sets);
+                daemons_remove_object(c, &kube_daemonsets, &set->o.meta, NULL, c->caches.daemon_sets);
         if (!set && !rct->meta.deleted)
-                daemons_remove_object(c, &kube_resource_claim_templates, &rct->meta, NULL, c->daemon_rcts);
+                daemons_remove_object(c, &kube_resource_claim_templates, &rct->meta, NULL,
+                                      c->caches.daemon_rcts);
 }
 
 void daemons_reconcile(struct controller *c) {

@@ -32,8 +32,8 @@ static bool fabrics_queue_slice(void *u, const struct kube_object *o) {
 }
 
 void fabrics_queue_all(struct controller *c) {
-        kube_informer_each(c->fabrics, queue_fabric, c);
-        kube_informer_each(c->slices, fabrics_queue_slice, c);
+        kube_informer_each(c->caches.fabrics, queue_fabric, c);
+        kube_informer_each(c->caches.slices, fabrics_queue_slice, c);
 }
 
 struct search {
@@ -53,7 +53,7 @@ void fabrics_queue_of_node(struct controller *c, const char *node) {
         if (!node)
                 return;
         records_queue_fabric(c, records_node_clique(c, node));
-        kube_informer_each(c->fabrics, queue_if_member, &(struct search){ c, node });
+        kube_informer_each(c->caches.fabrics, queue_if_member, &(struct search){ c, node });
 }
 
 static bool queue_if_assigned(void *u, const struct kube_object *o) {
@@ -64,7 +64,7 @@ static bool queue_if_assigned(void *u, const struct kube_object *o) {
 }
 
 void fabrics_queue_assigned(struct controller *c, const char *node) {
-        kube_informer_each(c->fabrics, queue_if_assigned, &(struct search){ c, node });
+        kube_informer_each(c->caches.fabrics, queue_if_assigned, &(struct search){ c, node });
 }
 
 static bool has_owner(const struct compute_domain_fabric *f, const char *uid) {
@@ -93,7 +93,7 @@ void fabrics_queue_of_domain(struct controller *c, const char *uid) {
         if (!uid)
                 return;
         allocations_of_domain(c->allocations, uid, fabrics_queue_place, c);
-        kube_informer_each(c->fabrics, queue_if_owner, &(struct search){ c, uid });
+        kube_informer_each(c->caches.fabrics, queue_if_owner, &(struct search){ c, uid });
 }
 
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is) {
@@ -108,7 +108,7 @@ void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, 
 /* ---- deleted and restored objects ---- */
 
 static struct controller_deleted_fabric **lost_at(struct controller *c, const char *name) {
-        struct controller_deleted_fabric **at = &c->deleted_fabrics;
+        struct controller_deleted_fabric **at = &c->memory.deleted_fabrics;
         while (*at && !streq((*at)->was->o.meta.name, name))
                 at = &(*at)->next;
         return at;
@@ -124,7 +124,7 @@ static void forget_lost(struct controller_deleted_fabric **at) {
 }
 
 static struct controller_restored_fabric **restored_at(struct controller *c, const char *name) {
-        struct controller_restored_fabric **at = &c->restored_fabrics;
+        struct controller_restored_fabric **at = &c->memory.restored_fabrics;
         while (*at && !streq((*at)->name, name))
                 at = &(*at)->next;
         return at;
@@ -150,8 +150,8 @@ static void fabrics_note_version(struct controller *c, const struct compute_doma
                 r = xcalloc(1, sizeof *r + n);
                 memcpy(r->name, name, n);
                 r->epoch = is->epoch;
-                r->next = c->restored_fabrics;
-                c->restored_fabrics = r;
+                r->next = c->memory.restored_fabrics;
+                c->memory.restored_fabrics = r;
         } else if (r && is->recount > r->epoch) {
                 forget_restored(at);
         }
@@ -175,15 +175,15 @@ static void fabrics_remember(struct controller *c, const struct compute_domain_f
         forget_lost(at);
         struct controller_deleted_fabric *l = xnew(struct controller_deleted_fabric);
         l->was = (const struct compute_domain_fabric *)kube_object_ref(&f->o);
-        l->next = c->deleted_fabrics;
-        c->deleted_fabrics = l;
+        l->next = c->memory.deleted_fabrics;
+        c->memory.deleted_fabrics = l;
 }
 
 void fabrics_done(struct controller *c) {
-        while (c->deleted_fabrics)
-                forget_lost(&c->deleted_fabrics);
-        while (c->restored_fabrics)
-                forget_restored(&c->restored_fabrics);
+        while (c->memory.deleted_fabrics)
+                forget_lost(&c->memory.deleted_fabrics);
+        while (c->memory.restored_fabrics)
+                forget_restored(&c->memory.restored_fabrics);
 }
 
 /* ---- Events and keys of a change ---- */
@@ -406,7 +406,8 @@ static const int64_t *releasing_since(const struct fabric_facts *k) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
                 buf_addf(&key, "%s/%" PRId64 "/%s/%" PRId64, k->clique, e->id, str_or(e->owner.uid, ""),
                          e->releasing);
-                ret[i] = e->releasing ? day_time(k, first_seen_at(k->c->seen, buf_str(&key), k->mono)) : 0;
+                ret[i] = e->releasing ? day_time(k, first_seen_at(k->c->memory.seen, buf_str(&key), k->mono))
+                                      : 0;
         }
         return ret;
 }
@@ -423,7 +424,7 @@ static void gather_node(struct fabric_facts *k, struct channels_node *x) {
         x->is_ready = node && node_ready(node);
         x->alive_after = day_time(k, leases_alive_after(c->leases, x->name));
         x->gone = node ? node_out_of_service(node)
-                       : first_seen_for(c->missing_nodes, x->name, ASSIGNMENT_NODE_MISSING_S, k->mono,
+                       : first_seen_for(c->memory.missing_nodes, x->name, ASSIGNMENT_NODE_MISSING_S, k->mono,
                                         &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {
                 /* The plugin assigns no channels and reports none. A channel of the earlier isolation is held
@@ -433,21 +434,24 @@ static void gather_node(struct fabric_facts *k, struct channels_node *x) {
                 x->uid = k->old ? k->old->o.meta.uid : NULL;
                 return;
         }
-        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_find_living, &r);
-        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_read_report, &r);
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_find_living,
+                              &r);
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_read_report,
+                              &r);
         x->held = r.held;
         x->n_held = r.n_held;
 }
 
 static void gather_nodes(struct fabric_facts *k) {
         size_t kept = 0;
-        kube_informer_each_at(k->c->slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique, fabrics_add_stating, k);
-        kube_informer_each_at(k->c->nodes, CONTROLLER_NODES_BY_CLIQUE, k->clique, add_marked, k);
+        kube_informer_each_at(k->c->caches.slices, CONTROLLER_SLICES_BY_CLIQUE, k->clique,
+                              fabrics_add_stating, k);
+        kube_informer_each_at(k->c->caches.nodes, CONTROLLER_NODES_BY_CLIQUE, k->clique, add_marked, k);
         for (size_t i = 0; k->old && i < k->old->n_members; i++)
                 fabrics_add_node(k, k->old->members[i]);
         /* If the object was lost, only the reports show which nodes may hold which channels. */
-        if (k->c->plugins && (!k->old || !fabric_is_own(k->old)))
-                kube_informer_each(k->c->plugins, add_reporting, k);
+        if (k->c->caches.plugins && (!k->old || !fabric_is_own(k->old)))
+                kube_informer_each(k->c->caches.plugins, add_reporting, k);
         if (k->n_nodes)
                 qsort(k->nodes, k->n_nodes, sizeof *k->nodes, nodes_by_name);
         for (size_t i = 0; i < k->n_nodes; i++) {
@@ -583,7 +587,7 @@ static void fabrics_submit(const struct fabric_facts *k, const struct channels_d
                 .body = { buf_str(&b), b.n },
                 .batch_ms = d->urgent ? 0 : GATHER_MS,
                 .interval_ms = d->urgent ? 0 : INTERVAL_MS,
-                .cache = k->c->fabrics,
+                .cache = k->c->caches.fabrics,
         };
         if (b.failed)
                 writes_cannot(k->c->writes, &r,
@@ -606,15 +610,15 @@ static void fabrics_key_of(const char *clique, struct buf *out) {
 }
 
 static bool is_stale(const struct controller *c) {
-        return records_stale(c) || !kube_informer_current(c->slices) ||
-               (c->plugins && !kube_informer_current(c->plugins));
+        return records_stale(c) || !kube_informer_current(c->caches.slices) ||
+               (c->caches.plugins && !kube_informer_current(c->caches.plugins));
 }
 
 /* In host-managed mode, daemons of an earlier mode may still run. */
 static bool has_daemons(const struct controller *c, const char *clique) {
         const struct compute_domain_fabric *f = records_fabric(c, clique);
         return mode_runs_daemons(c->mode) || (f && f->epoch) ||
-               kube_informer_first_at(c->daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique);
+               kube_informer_first_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique);
 }
 
 void fabrics_reconcile(struct controller *c, const char *clique) {
@@ -622,7 +626,7 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         struct channels_decision d;
         bool daemons = has_daemons(c, clique);
-        if (mode_assigns_channels(c->mode) ? !c->plugins : !daemons)
+        if (mode_assigns_channels(c->mode) ? !c->caches.plugins : !daemons)
                 return;
         if (!str_is_dns_subdomain(clique)) {
                 log_error("a ResourceSlice has a clique ID that is no valid object name, so ComputeDomains "
@@ -650,9 +654,10 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 .remembered = k.lost ? k.lost->channels : NULL,
                 .n_remembered = k.lost ? k.lost->n_channels : 0,
                 .remembers = k.lost != NULL,
-                .known_since = k.old ? day_time(&k, first_seen_at(c->seen, k.old->o.meta.uid, k.mono)) : 0,
+                .known_since =
+                        k.old ? day_time(&k, first_seen_at(c->memory.seen, k.old->o.meta.uid, k.mono)) : 0,
                 .releasing_since = releasing_since(&k),
-                .vanished_s = first_seen_left(c->missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k.mono),
+                .vanished_s = first_seen_left(c->memory.missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k.mono),
                 .nodes = k.nodes,
                 .n_nodes = k.n_nodes,
                 .owners = k.owners,

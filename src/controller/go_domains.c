@@ -25,9 +25,9 @@ bool go_domains_is(const struct controller *c, const char *uid) {
         struct search s = { .c = c };
         if (!uid)
                 return false;
-        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, find_template, &s);
-        for (size_t i = 0; i < c->n_namespaces && !s.found; i++) {
-                const struct controller_namespace *n = &c->namespaces[i];
+        kube_informer_each_at(c->caches.rcts, CONTROLLER_BY_DOMAIN, uid, find_template, &s);
+        for (size_t i = 0; i < c->caches.n_namespaces && !s.found; i++) {
+                const struct controller_namespace *n = &c->caches.namespaces[i];
                 s.found = kube_informer_first_at(n->sets, CONTROLLER_BY_DOMAIN, uid) ||
                           kube_informer_first_at(n->cliques, CONTROLLER_BY_DOMAIN, uid);
                 if (!s.found)
@@ -39,8 +39,8 @@ bool go_domains_is(const struct controller *c, const char *uid) {
 
 bool go_domains_occupy(const struct controller *c, const struct node *n) {
         bool lives = false;
-        for (size_t i = 0; i < c->n_namespaces && !lives; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, n->o.meta.name,
+        for (size_t i = 0; i < c->caches.n_namespaces && !lives; i++)
+                kube_informer_each_at(c->caches.namespaces[i].pods, CONTROLLER_PODS_BY_NODE, n->o.meta.name,
                                       go_domains_find_living, &lives);
         return lives || go_domains_is(c, n->domain_uid);
 }

@@ -31,7 +31,7 @@ void rack_domains_queue_freed(struct controller *c, const struct compute_domain 
                 return;
         }
         rack_domains_queue_of(
-                c, (const struct compute_domain *)kube_informer_get(c->cds, c->config->ns, m->name));
+                c, (const struct compute_domain *)kube_informer_get(c->caches.cds, c->config->ns, m->name));
 }
 
 struct search {
@@ -49,8 +49,8 @@ static bool queue_if_listed(void *u, const struct kube_object *o) {
 }
 
 void rack_domains_queue_listing(struct controller *c, const char *node) {
-        if (c->config->racks && c->cds)
-                kube_informer_each(c->cds, queue_if_listed, &(struct search){ c, node });
+        if (c->config->racks && c->caches.cds)
+                kube_informer_each(c->caches.cds, queue_if_listed, &(struct search){ c, node });
 }
 
 void rack_domains_queue_by_node(struct controller *c, const char *node) {
@@ -75,14 +75,14 @@ static bool rack_domains_queue_slice(void *u, const struct kube_object *o) {
 void rack_domains_queue_all(struct controller *c) {
         if (!c->config->racks)
                 return;
-        kube_informer_each(c->slices, rack_domains_queue_slice, c);
-        kube_informer_each(c->cds, rack_domains_queue_domain, c);
+        kube_informer_each(c->caches.slices, rack_domains_queue_slice, c);
+        kube_informer_each(c->caches.cds, rack_domains_queue_domain, c);
 }
 
 /* ---- facts about a rack ---- */
 
 static bool rack_domains_is_wanted(const struct controller *c, const char *ns) {
-        const struct kube_object *o = kube_informer_get(c->rack_namespaces, NULL, ns);
+        const struct kube_object *o = kube_informer_get(c->caches.rack_namespaces, NULL, ns);
         return streq(ns, c->config->ns) || (o && !o->meta.deleted);
 }
 
@@ -140,8 +140,9 @@ static int rack_domains_by_name(const void *x, const void *y) {
 
 static void rack_domains_gather(struct rack *r) {
         size_t kept = 0;
-        kube_informer_each_at(r->c->slices, CONTROLLER_SLICES_BY_RACK, r->id, rack_domains_add_stating, r);
-        kube_informer_each_at(r->c->cds, CONTROLLER_CDS_BY_RACK, r->id, rack_domains_add_domain, r);
+        kube_informer_each_at(r->c->caches.slices, CONTROLLER_SLICES_BY_RACK, r->id, rack_domains_add_stating,
+                              r);
+        kube_informer_each_at(r->c->caches.cds, CONTROLLER_CDS_BY_RACK, r->id, rack_domains_add_domain, r);
         if (r->n_nodes)
                 qsort(r->nodes, r->n_nodes, sizeof *r->nodes, rack_domains_by_name);
         for (size_t i = 0; i < r->n_nodes; i++) {
@@ -177,7 +178,7 @@ static bool rack_domains_submit(const struct rack *r, enum kube_verb verb, const
                                                 .body = { buf_str(body), body->n },
                                                 .batch_ms = verb == KUBE_MERGE_PATCH ? GATHER_MS : 0,
                                                 .interval_ms = INTERVAL_MS,
-                                                .cache = r->c->cds,
+                                                .cache = r->c->caches.cds,
                                                 .done = done,
                                                 .u = r->c,
                                         });
@@ -256,7 +257,7 @@ static void reconcile_one(const struct rack *r, const struct compute_domain *cd)
 /* ---- missing ComputeDomains ---- */
 
 static const struct compute_domain *domain_at(const struct rack *r, const char *ns, const char *name) {
-        return (const struct compute_domain *)kube_informer_get(r->c->cds, ns, name);
+        return (const struct compute_domain *)kube_informer_get(r->c->caches.cds, ns, name);
 }
 
 struct counting {
@@ -324,7 +325,7 @@ static void make_in(const struct making *m, const char *ns) {
                         "another name");
                 return;
         }
-        kube_informer_each(r->c->cds, rack_domains_count, &all);
+        kube_informer_each(r->c->caches.cds, rack_domains_count, &all);
         if (all.n >= RACKS_MAX) {
                 log_error("too many racks, or too many namespaces that want them: no more ComputeDomains of "
                           "racks are created. Remove the label " CD_LABEL_RACK_DOMAINS " from namespaces",
@@ -352,8 +353,8 @@ void rack_domains_reconcile(struct controller *c, const char *id) {
         struct rack r = { .c = c, .a = arena_new(4096), .id = id, .now = clock_wall_s() };
         key_render(KEY_RACK, id, &key);
         r.key = buf_str(&key);
-        r.stale = records_stale(c) || !kube_informer_current(c->slices) ||
-                  !kube_informer_current(c->rack_namespaces);
+        r.stale = records_stale(c) || !kube_informer_current(c->caches.slices) ||
+                  !kube_informer_current(c->caches.rack_namespaces);
         rack_domains_gather(&r);
         choose_name(&r, &name);
         writes_begin(c->writes, r.key);
@@ -363,7 +364,7 @@ void rack_domains_reconcile(struct controller *c, const char *id) {
                 _cleanup_(freep) char *template = xasprintf(RACK_TEMPLATE_PREFIX "%s", buf_str(&name));
                 struct making m = { &r, buf_str(&name), template };
                 make_in(&m, c->config->ns);
-                kube_informer_each(c->rack_namespaces, make_in_namespace, &m);
+                kube_informer_each(c->caches.rack_namespaces, make_in_namespace, &m);
         }
         writes_end(c->writes, r.key);
         free(r.nodes);

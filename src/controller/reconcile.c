@@ -49,7 +49,7 @@ static bool members_visit(void *u, const struct kube_object *o) {
 static void members_fabrics(void *u, member_fabric_fn *fn, void *v) {
         const struct controller *c = u;
         struct members_visit x = { fn, v };
-        kube_informer_each(c->fabrics, members_visit, &x);
+        kube_informer_each(c->caches.fabrics, members_visit, &x);
 }
 
 static void members_allocations(void *u, const char *domain_uid, member_allocation_fn *fn, void *v) {
@@ -178,7 +178,7 @@ static int hosts_by_name(const void *x, const void *y) {
 
 static void read_plugin_state(const struct controller *c, struct host *h) {
         const struct plugin_pod *plugin = NULL;
-        kube_informer_each_at(c->plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, choose_plugin, &plugin);
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, choose_plugin, &plugin);
         if (plugin) {
                 h->reported = plugin->host_state;
                 h->state = host_state_decode(plugin->host_state);
@@ -238,7 +238,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
                         continue;
                 if (mode_is_standing(c->mode))
                         read_daemon_state(c, &hosts[kept - 1], a);
-                else if (c->plugins)
+                else if (c->caches.plugins)
                         read_plugin_state(c, &hosts[kept - 1]);
         }
         ret->hosts = hosts;
@@ -303,8 +303,8 @@ static const char *name_labelled(const struct list *labelled, struct arena *a) {
 /* Gathers the objects of the ComputeDomain that the Go driver left. */
 static void gather_go(const struct controller *c, const char *uid, struct arena *a, struct plan_input *ret) {
         struct list sets = { .a = a }, pods = { .a = a }, cliques = { .a = a };
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                const struct controller_namespace *n = &c->namespaces[i];
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                const struct controller_namespace *n = &c->caches.namespaces[i];
                 kube_informer_each_at(n->sets, CONTROLLER_BY_DOMAIN, uid, add_object, &sets);
                 kube_informer_each_at(n->pods, CONTROLLER_BY_DOMAIN, uid, add_living, &pods);
                 kube_informer_each_at(n->cliques, CONTROLLER_BY_DOMAIN, uid, add_object, &cliques);
@@ -325,8 +325,8 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = records_find(c, uid);
         bool lives = cd && !domain_ends(cd);
-        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
-        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
+        kube_informer_each_at(c->caches.rcts, CONTROLLER_BY_DOMAIN, uid, add_template, &own);
+        kube_informer_each_at(c->caches.nodes, CONTROLLER_BY_DOMAIN, uid, add_object, &labelled);
         allocations_of_domain(c->allocations, uid, reconcile_add_wanted, &wanted);
         *ret = (struct plan_input){
                 .settings = &c->settings,
@@ -357,7 +357,7 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                         gather_channels(c, uid, a, ret);
         }
         if (cd && cd->channel && cd->channel->template_name) {
-                ret->holder = (const struct rct *)kube_informer_get(c->rcts, cd->o.meta.ns,
+                ret->holder = (const struct rct *)kube_informer_get(c->caches.rcts, cd->o.meta.ns,
                                                                     cd->channel->template_name);
                 if (!ret->holder && memory)
                         ret->holder = memory->holder;
@@ -388,7 +388,7 @@ static void reconcile_on_holder(void *u, yyjson_val *obj, const struct err *e) {
                 d->holder_arena = a;
                 d->holder = r;
                 if (streq(r->domain_uid, d->uid)) /* its own template, which the watch has not shown yet */
-                        kube_informer_answer(d->c->rcts, obj);
+                        kube_informer_answer(d->c->caches.rcts, obj);
         } else {
                 arena_free(a);
         }
@@ -467,11 +467,11 @@ static void reconcile_on_status(void *u, const struct writes_target *q, yyjson_v
 
 static struct kube_informer *informer_for(const struct controller *c, const struct plan_action *x) {
         if (x->res == &kube_compute_domains)
-                return c->cds;
+                return c->caches.cds;
         if (x->res == &kube_resource_claim_templates)
-                return c->rcts;
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                const struct controller_namespace *n = &c->namespaces[i];
+                return c->caches.rcts;
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                const struct controller_namespace *n = &c->caches.namespaces[i];
                 if (streq(n->ns, x->ns))
                         return x->res == &kube_daemonsets ? n->sets
                                : x->res == &kube_cliques  ? n->cliques

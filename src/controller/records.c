@@ -44,12 +44,13 @@ struct key key_parse(const char *text) {
 /* ---- the caches ---- */
 
 bool records_synced(const struct controller *c) {
-        if (!c->started || !c->cds || !records_go_synced(c))
+        if (!c->started || !c->caches.cds || !records_go_synced(c))
                 return false;
-        const struct kube_informer *const all[] = { c->cds,         c->claims,         c->nodes,
-                                                    c->slices,      c->rcts,           c->plugins,
-                                                    c->fabrics,     c->daemons,        c->daemon_sets,
-                                                    c->daemon_rcts, c->rack_namespaces };
+        const struct kube_informer *const all[] = {
+                c->caches.cds,         c->caches.claims,      c->caches.nodes,          c->caches.slices,
+                c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,        c->caches.daemons,
+                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces
+        };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 if (all[i] && !kube_informer_synced(all[i]))
                         return false;
@@ -57,10 +58,10 @@ bool records_synced(const struct controller *c) {
 }
 
 bool records_go_synced(const struct controller *c) {
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                if (!kube_informer_synced(c->namespaces[i].sets) ||
-                    !kube_informer_synced(c->namespaces[i].pods) ||
-                    !kube_informer_synced(c->namespaces[i].cliques))
+        for (size_t i = 0; i < c->caches.n_namespaces; i++)
+                if (!kube_informer_synced(c->caches.namespaces[i].sets) ||
+                    !kube_informer_synced(c->caches.namespaces[i].pods) ||
+                    !kube_informer_synced(c->caches.namespaces[i].cliques))
                         return false;
         return true;
 }
@@ -69,17 +70,17 @@ const char *records_stale(const struct controller *c) {
         const struct {
                 const struct kube_informer *i;
                 const char *name;
-        } all[] = { { c->cds, "computedomains" },
-                    { c->claims, "resourceclaims" },
-                    { c->nodes, "nodes" },
-                    { c->rcts, "resourceclaimtemplates" },
-                    { c->fabrics, "computedomainfabrics" },
-                    { c->daemons, "pods of daemons" } };
+        } all[] = { { c->caches.cds, "computedomains" },
+                    { c->caches.claims, "resourceclaims" },
+                    { c->caches.nodes, "nodes" },
+                    { c->caches.rcts, "resourceclaimtemplates" },
+                    { c->caches.fabrics, "computedomainfabrics" },
+                    { c->caches.daemons, "pods of daemons" } };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 if (!all[i].i || !kube_informer_current(all[i].i))
                         return all[i].name;
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                const struct controller_namespace *n = &c->namespaces[i];
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                const struct controller_namespace *n = &c->caches.namespaces[i];
                 if (!kube_informer_current(n->sets))
                         return "daemonsets";
                 if (!kube_informer_current(n->pods))
@@ -92,16 +93,16 @@ const char *records_stale(const struct controller *c) {
 
 void records_catch_up(const struct controller *c) {
         struct kube_informer *const all[] = {
-                c->cds,         c->claims,      c->nodes,           c->slices,
-                c->rcts,        c->plugins,     c->fabrics,         c->daemons,
-                c->daemon_sets, c->daemon_rcts, c->rack_namespaces,
+                c->caches.cds,         c->caches.claims,      c->caches.nodes,           c->caches.slices,
+                c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,         c->caches.daemons,
+                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces,
         };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_notify(all[i]);
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_notify(c->namespaces[i].sets);
-                kube_informer_notify(c->namespaces[i].pods);
-                kube_informer_notify(c->namespaces[i].cliques);
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                kube_informer_notify(c->caches.namespaces[i].sets);
+                kube_informer_notify(c->caches.namespaces[i].pods);
+                kube_informer_notify(c->caches.namespaces[i].cliques);
         }
 }
 
@@ -153,20 +154,21 @@ void records_queue_domains_of_node(struct controller *c, const char *name) {
         allocations_on_node(c->allocations, name, records_queue_place, c);
         if (n)
                 records_queue_domain(c, n->domain_uid);
-        for (size_t i = 0; i < c->n_namespaces; i++)
-                kube_informer_each_at(c->namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod, c);
+        for (size_t i = 0; i < c->caches.n_namespaces; i++)
+                kube_informer_each_at(c->caches.namespaces[i].pods, CONTROLLER_PODS_BY_NODE, name, queue_pod,
+                                      c);
 }
 
 /* ---- paused removals ---- */
 
 static void records_requeue(struct controller *c, struct controller_paused *h) {
-        HASH_DEL(c->paused, h);
+        HASH_DEL(c->memory.paused, h);
         free(h);
 }
 
 void records_resume(struct controller *c, const char *key) {
         struct controller_paused *h;
-        HASH_FIND_STR(c->paused, key, h);
+        HASH_FIND_STR(c->memory.paused, key, h);
         if (h)
                 records_requeue(c, h);
 }
@@ -174,26 +176,26 @@ void records_resume(struct controller *c, const char *key) {
 void records_pause(struct controller *c, const char *key) {
         struct controller_paused *h;
         size_t n = strlen(key) + 1;
-        HASH_FIND_STR(c->paused, key, h);
+        HASH_FIND_STR(c->memory.paused, key, h);
         if (h)
                 return;
-        if (!c->paused)
+        if (!c->memory.paused)
                 log_warn("a cache is stale: removals of labels, daemons, claim templates and finalizers are "
                          "paused until it is current. Additions continue",
                          kv_str("resource", str_or(records_stale(c), "")), kv_str("first", key));
         h = xcalloc(1, sizeof *h + n);
         memcpy(h->key, key, n);
-        HASH_ADD_STR(c->paused, key, h);
+        HASH_ADD_STR(c->memory.paused, key, h);
 }
 
 void records_on_current(struct controller *c, bool is) {
         if (is)
                 loop_timer_start(&c->calm, CONTROLLER_IDLE_MS);
-        if (!is || !c->paused || records_stale(c))
+        if (!is || !c->memory.paused || records_stale(c))
                 return;
         log_info("all caches are current again; continuing with removals",
-                 kv_int("held", HASH_COUNT(c->paused)));
-        for (struct controller_paused *h = c->paused, *next; h; h = next) {
+                 kv_int("held", HASH_COUNT(c->memory.paused)));
+        for (struct controller_paused *h = c->memory.paused, *next; h; h = next) {
                 next = h->hh.next;
                 work_queue_add(c->queue, h->key);
                 records_requeue(c, h);
@@ -205,16 +207,17 @@ void records_on_current(struct controller *c, bool is) {
 int64_t records_seen(struct controller *c, const char *uid, int64_t reported) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         buf_addf(&key, "%s/%" PRId64, uid, reported);
-        return reported ? first_seen_at(c->seen, buf_str(&key), clock_mono_s()) : 0;
+        return reported ? first_seen_at(c->memory.seen, buf_str(&key), clock_mono_s()) : 0;
 }
 
 const struct compute_domain *records_domain(const struct controller *c, const char *uid) {
-        return uid ? (const struct compute_domain *)kube_informer_first_at(c->cds, CONTROLLER_BY_UID, uid)
+        return uid ? (const struct compute_domain *)kube_informer_first_at(c->caches.cds, CONTROLLER_BY_UID,
+                                                                           uid)
                    : NULL;
 }
 
 const struct node *records_node(const struct controller *c, const char *name) {
-        return (const struct node *)kube_informer_get(c->nodes, NULL, name);
+        return (const struct node *)kube_informer_get(c->caches.nodes, NULL, name);
 }
 
 bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r) {
@@ -238,7 +241,7 @@ static bool trace_template(void *u, const struct kube_object *o) {
 static struct mode_traces records_traces(const struct controller *c, const char *uid,
                                          const struct compute_domain *cd) {
         struct tracing t = { c, cd, mode_traces_of(cd) };
-        kube_informer_each_at(c->rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
+        kube_informer_each_at(c->caches.rcts, CONTROLLER_BY_DOMAIN, uid, trace_template, &t);
         return t.traces;
 }
 
@@ -249,7 +252,7 @@ bool records_other_mode(const struct controller *c, const struct compute_domain 
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique) {
         if (!clique || !*clique)
                 return NULL;
-        return (const struct compute_domain_fabric *)kube_informer_get(c->fabrics, NULL, clique);
+        return (const struct compute_domain_fabric *)kube_informer_get(c->caches.fabrics, NULL, clique);
 }
 
 static bool choose_daemon(void *u, const struct kube_object *o) {
@@ -260,7 +263,7 @@ static bool choose_daemon(void *u, const struct kube_object *o) {
 
 const struct daemon_pod *records_daemon(const struct controller *c, const char *node) {
         const struct daemon_pod *best = NULL;
-        kube_informer_each_at(c->daemons, CONTROLLER_DAEMONS_BY_NODE, node, choose_daemon, &best);
+        kube_informer_each_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_NODE, node, choose_daemon, &best);
         return best;
 }
 
@@ -278,7 +281,7 @@ static bool choose_slice(void *u, const struct kube_object *o) {
 
 const char *records_node_clique(const struct controller *c, const char *node) {
         struct newest n = { .attributes_count = mode_runs_daemons(c->mode) };
-        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, choose_slice, &n);
+        kube_informer_each_at(c->caches.slices, CONTROLLER_BY_NODE, node, choose_slice, &n);
         return n.clique;
 }
 
@@ -291,7 +294,7 @@ static bool choose_rack_slice(void *u, const struct kube_object *o) {
 
 const char *records_node_rack(const struct controller *c, const char *node) {
         const struct slice *newest = NULL;
-        kube_informer_each_at(c->slices, CONTROLLER_BY_NODE, node, choose_rack_slice, &newest);
+        kube_informer_each_at(c->caches.slices, CONTROLLER_BY_NODE, node, choose_rack_slice, &newest);
         return newest ? slice_rack(newest) : NULL;
 }
 
@@ -299,7 +302,7 @@ const char *records_node_rack(const struct controller *c, const char *node) {
 
 struct controller_domain *records_find(const struct controller *c, const char *uid) {
         struct controller_domain *d;
-        HASH_FIND_STR(c->domains, uid, d);
+        HASH_FIND_STR(c->memory.domains, uid, d);
         return d;
 }
 
@@ -310,7 +313,7 @@ struct controller_domain *records_make(struct controller *c, const char *uid) {
                 d = xcalloc(1, sizeof *d + n);
                 d->c = c;
                 memcpy(d->uid, uid, n);
-                HASH_ADD_STR(c->domains, uid, d);
+                HASH_ADD_STR(c->memory.domains, uid, d);
         }
         return d;
 }
@@ -321,7 +324,7 @@ const struct node_counts *records_node_counts(const struct controller *c, const 
 }
 
 void records_forget(struct controller_domain *d) {
-        HASH_DEL(d->c->domains, d);
+        HASH_DEL(d->c->memory.domains, d);
         kube_cancel(d->asking);
         arena_free(d->holder_arena);
         arena_free(d->events_arena);
@@ -330,19 +333,19 @@ void records_forget(struct controller_domain *d) {
 
 const struct controller_written *records_written(const struct controller *c, const char *node) {
         struct controller_written *w;
-        HASH_FIND_STR(c->written, node, w);
+        HASH_FIND_STR(c->memory.written, node, w);
         return w;
 }
 
 static void forget_written(struct controller *c, struct controller_written *w) {
-        HASH_DEL(c->written, w);
+        HASH_DEL(c->memory.written, w);
         free(w->domain_uid);
         free(w);
 }
 
 void records_forget_written(struct controller *c, const char *node) {
         struct controller_written *w;
-        HASH_FIND_STR(c->written, node, w);
+        HASH_FIND_STR(c->memory.written, node, w);
         if (w)
                 forget_written(c, w);
 }
@@ -353,18 +356,18 @@ void records_label_written(struct controller *c, const char *node, const char *d
         struct controller_written *w = xcalloc(1, sizeof *w + n);
         memcpy(w->node, node, n);
         w->domain_uid = domain_uid ? xstrdup(domain_uid) : NULL;
-        HASH_ADD_STR(c->written, node, w);
+        HASH_ADD_STR(c->memory.written, node, w);
 }
 
 void records_done(struct controller *c) {
-        for (struct controller_domain *d = c->domains, *next; d; d = next) {
+        for (struct controller_domain *d = c->memory.domains, *next; d; d = next) {
                 next = d->hh.next;
                 records_forget(d);
         }
-        while (c->paused)
-                records_requeue(c, c->paused);
-        while (c->written)
-                forget_written(c, c->written);
+        while (c->memory.paused)
+                records_requeue(c, c->memory.paused);
+        while (c->memory.written)
+                forget_written(c, c->memory.written);
 }
 
 /* ---- Nodes that were deleted ---- */
@@ -376,21 +379,21 @@ static void vanished_key(const char *clique, const char *node, struct buf *out) 
 void records_vanished(struct controller *c, const char *clique, const char *node) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         vanished_key(clique, node, &key);
-        first_seen_forget(c->vanished, buf_str(&key));
-        first_seen_at(c->vanished, buf_str(&key), clock_mono_s());
+        first_seen_forget(c->memory.vanished, buf_str(&key));
+        first_seen_at(c->memory.vanished, buf_str(&key), clock_mono_s());
 }
 
 void records_exists(struct controller *c, const char *clique, const char *node) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         vanished_key(clique, node, &key);
-        first_seen_forget(c->vanished, buf_str(&key));
+        first_seen_forget(c->memory.vanished, buf_str(&key));
 }
 
 int64_t records_vanished_left(const struct controller *c, const char *clique, int64_t now) {
         _cleanup_(buf_done) struct buf prefix = BUF_INIT(512);
         vanished_key(clique, "", &prefix);
-        int64_t here = first_seen_left(c->vanished, buf_str(&prefix), ASSIGNMENT_NODE_MISSING_S, now);
-        int64_t anywhere = first_seen_left(c->vanished, "/", ASSIGNMENT_NODE_MISSING_S, now);
+        int64_t here = first_seen_left(c->memory.vanished, buf_str(&prefix), ASSIGNMENT_NODE_MISSING_S, now);
+        int64_t anywhere = first_seen_left(c->memory.vanished, "/", ASSIGNMENT_NODE_MISSING_S, now);
         return here > anywhere ? here : anywhere;
 }
 

@@ -122,6 +122,34 @@ struct controller_metrics {
  * ComputeDomains that are not Ready take precedence. */
 enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000 };
 
+/* The caches. They are NULL until controller/watch creates them. */
+struct controller_caches {
+        struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
+        struct kube_informer *rack_namespaces; /* namespaces that want a ComputeDomain of each rack; NULL:
+                                                  racks are off */
+        struct kube_informer *fabrics;
+        struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* Pods, DaemonSet and claim template of
+                                                                      the daemons */
+        struct kube_informer *plugins;           /* Pods of the kubelet plugin; NULL without a selector */
+        struct controller_namespace *namespaces; /* objects that the Go driver left */
+        size_t n_namespaces;
+};
+
+/* What the controller remembers in addition to the caches. It does not matter after a restart. */
+struct controller_memory {
+        struct first_seen *missing_nodes; /* Nodes that do not exist */
+        struct first_seen *vanished;      /* nodes that may still run a daemon in a partition, as "<clique
+                                             ID>/<node>", see records_vanished() */
+        struct first_seen *seen; /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
+        struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
+        struct controller_paused *paused; /* keys with removals that are paused until no cache is stale */
+        struct controller_written *written;
+        struct controller_deleted_fabric *deleted_fabrics; /* as the cache had them last */
+        struct controller_restored_fabric *restored_fabrics;
+        struct controller_removal *removals;
+        struct controller_domain *domains;
+};
+
 struct controller {
         const struct config *config;
         const struct imex_mode *mode;
@@ -133,32 +161,12 @@ struct controller {
         struct writes *writes;
         struct allocations *allocations;
         struct live_read *live_read;
-        struct leases *leases;  /* of the kubelets */
-        struct first_seen *missing_nodes; /* Nodes that do not exist */
-        struct first_seen *vanished;      /* nodes that may still run a daemon in a partition, as "<clique
-                                             ID>/<node>", see records_vanished() */
-        struct first_seen *seen; /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
-        struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
+        struct leases *leases; /* of the kubelets */
         struct crds *crds;
-        /* Keys with removals that are paused until no cache is stale. */
-        struct controller_paused *paused;
-        struct controller_written *written;
         void (*synced)(void *u);
         void *synced_u;
-        struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
-        struct kube_informer *rack_namespaces; /* namespaces that want a ComputeDomain of each rack; NULL:
-                                                  racks are off */
-        struct kube_informer *fabrics;
-        /* Deleted fabric objects, as the cache had them last. */
-        struct controller_deleted_fabric *deleted_fabrics;
-        struct controller_restored_fabric *restored_fabrics;
-        struct controller_removal *removals;
-        struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* Pods, DaemonSet and claim template of
-                                                                      the daemons */
-        struct kube_informer *plugins;           /* Pods of the kubelet plugin; NULL without a selector */
-        struct controller_namespace *namespaces; /* objects that the Go driver left */
-        size_t n_namespaces;
-        struct controller_domain *domains;
+        struct controller_caches caches;
+        struct controller_memory memory;
         struct loop_timer calm; /* expires after CONTROLLER_IDLE_MS without a decision or a list */
         bool started, leading, synced_called;
         bool no_conditions; /* the schema of the API server drops conditions */

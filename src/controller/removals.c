@@ -8,12 +8,12 @@
 
 static struct controller_removal *removals_find(const struct controller *c, const char *node) {
         struct controller_removal *x;
-        HASH_FIND_STR(c->removals, node, x);
+        HASH_FIND_STR(c->memory.removals, node, x);
         return x;
 }
 
 static void removals_drop(struct controller *c, struct controller_removal *x) {
-        HASH_DEL(c->removals, x);
+        HASH_DEL(c->memory.removals, x);
         free(x->pod_uid);
         free(x);
 }
@@ -45,7 +45,7 @@ bool removals_ask(struct controller *c, const struct daemon_pod *p, enum removal
                 size_t n = strlen(node) + 1;
                 x = xcalloc(1, sizeof *x + n);
                 memcpy(x->node, node, n);
-                HASH_ADD_STR(c->removals, node, x);
+                HASH_ADD_STR(c->memory.removals, node, x);
         }
         if (!streq(x->pod_uid, p->pod.o.meta.uid)) {
                 free(x->pod_uid);
@@ -77,7 +77,7 @@ const char *removals_on(const struct controller *c, const char *node) {
 }
 
 void removals_done(struct controller *c) {
-        for (struct controller_removal *x = c->removals, *next; x; x = next) {
+        for (struct controller_removal *x = c->memory.removals, *next; x; x = next) {
                 next = x->hh.next;
                 removals_drop(c, x);
         }

@@ -54,7 +54,7 @@ static bool report_one(void *u, const struct kube_object *o) {
 
 /* Reports all such claims in the cache. Call it when the replica has become the leader. */
 static void pod_groups_report_all(struct controller *c) {
-        kube_informer_each(c->claims, report_one, c);
+        kube_informer_each(c->caches.claims, report_one, c);
 }
 
 /* ---- keys of indexes ---- */
@@ -126,7 +126,7 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
         fabrics_queue_of_domain(c, o->meta.uid);
         /* It was created, began to end, or was deleted, which changes labels. */
         allocations_of_domain(c->allocations, o->meta.uid, queue_place_node, c);
-        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, o->meta.uid, queue_node_object, c);
+        kube_informer_each_at(c->caches.nodes, CONTROLLER_BY_DOMAIN, o->meta.uid, queue_node_object, c);
         if (old && now && !streq(old->meta.uid, now->meta.uid))
                 cd_changed(u, old, NULL);
 }
@@ -178,10 +178,10 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (was && is && jd_equal(node_fields, was, is))
                 return;
         if (is) {
-                first_seen_forget(c->missing_nodes, name);
+                first_seen_forget(c->memory.missing_nodes, name);
                 records_exists(c, is->clique_id, name);
         } else {
-                first_seen_at(c->missing_nodes, name, clock_mono_s());
+                first_seen_at(c->memory.missing_nodes, name, clock_mono_s());
         }
         if (was && was->imex_daemon && !is)
                 records_vanished(c, was->clique_id ? was->clique_id : records_node_clique(c, name), name);
@@ -242,7 +242,7 @@ static void queue_go(struct controller *c, const char *uid) {
         records_queue_domain(c, uid);
         fabrics_queue_of_domain(c, uid);
         allocations_of_domain(c->allocations, uid, queue_place_node, c);
-        kube_informer_each_at(c->nodes, CONTROLLER_BY_DOMAIN, uid, queue_node_object, c);
+        kube_informer_each_at(c->caches.nodes, CONTROLLER_BY_DOMAIN, uid, queue_node_object, c);
 }
 
 /* A daemon claim template of a ComputeDomain is an object of the Go driver. */
@@ -260,8 +260,8 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                 rct_noted(c, was);
         if (is)
                 rct_noted(c, is);
-        if (!now && c->cds) /* its name is free, and another ComputeDomain may have waited for it */
-                kube_informer_each(c->cds, queue_if_wants_name,
+        if (!now && c->caches.cds) /* its name is free, and another ComputeDomain may have waited for it */
+                kube_informer_each(c->caches.cds, queue_if_wants_name,
                                    &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
 
@@ -364,8 +364,9 @@ static void all_synced(struct controller *c) {
  * never sees a label without the claim that existed before it. */
 static void watch_on_synced(void *u) {
         struct controller *c = u;
-        if (!c->cds && kube_informer_synced(c->nodes) && kube_informer_synced(c->slices) &&
-            kube_informer_synced(c->rcts) && records_go_synced(c))
+        if (!c->caches.cds && kube_informer_synced(c->caches.nodes) &&
+            kube_informer_synced(c->caches.slices) && kube_informer_synced(c->caches.rcts) &&
+            records_go_synced(c))
                 watch_evidence(c);
         all_synced(c);
 }
@@ -410,18 +411,19 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
 }
 
 static void watch_go(struct controller *c) {
-        c->namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
-        c->n_namespaces = c->config->n_namespaces;
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                c->namespaces[i].ns = c->config->namespaces[i];
-                watch_namespace(c, &c->namespaces[i]);
+        c->caches.namespaces = xnew_n(struct controller_namespace, c->config->n_namespaces);
+        c->caches.n_namespaces = c->config->n_namespaces;
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                c->caches.namespaces[i].ns = c->config->namespaces[i];
+                watch_namespace(c, &c->caches.namespaces[i]);
         }
 }
 
 static void watch_plugins(struct controller *c) {
-        c->plugins = CACHE(plugin, kube_pods, struct plugin_pod, plugin_pod_fields,
-                           OURS(.current = on_current, .ns = c->config->ns,
-                                .label_selector = c->config->plugin_selector, .index = { plugin_node }));
+        c->caches.plugins =
+                CACHE(plugin, kube_pods, struct plugin_pod, plugin_pod_fields,
+                      OURS(.current = on_current, .ns = c->config->ns,
+                           .label_selector = c->config->plugin_selector, .index = { plugin_node }));
 }
 
 /* A namespace that wants a ComputeDomain of each rack. Only its name and deletion matter. */
@@ -438,47 +440,49 @@ static void namespace_changed(void *u, const struct kube_object *old, const stru
 }
 
 static void watch_evidence(struct controller *c) {
-        c->cds = CACHE(cd, kube_compute_domains, struct compute_domain, compute_domain_fields,
-                       OURS(.current = on_current, .index = { uid_of, cd_rack }));
-        c->claims = CACHE(claim, kube_resource_claims, struct claim_record, claim_fields,
-                          OURS(.current = on_current, .decoded_size = sizeof(struct claim),
-                               .kept = claim_record_fields,
-                               .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
-                               .keep = claim_is_ours));
+        c->caches.cds = CACHE(cd, kube_compute_domains, struct compute_domain, compute_domain_fields,
+                              OURS(.current = on_current, .index = { uid_of, cd_rack }));
+        c->caches.claims = CACHE(
+                claim, kube_resource_claims, struct claim_record, claim_fields,
+                OURS(.current = on_current, .decoded_size = sizeof(struct claim), .kept = claim_record_fields,
+                     .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
+                     .keep = claim_is_ours));
 }
 
 static void watch_fabrics(struct controller *c) {
         c->leases = leases_new(c->client, c->queue, c->config->leases_pause_ms);
-        c->fabrics = CACHE(fabric, kube_fabrics, struct compute_domain_fabric, compute_domain_fabric_fields,
-                           OURS(.current = on_current));
+        c->caches.fabrics = CACHE(fabric, kube_fabrics, struct compute_domain_fabric,
+                                  compute_domain_fabric_fields, OURS(.current = on_current));
 }
 
 #define OF_DAEMONS .ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT
 
 static void watch_daemons(struct controller *c) {
-        c->daemons = CACHE(daemon, kube_pods, struct daemon_pod, daemon_pod_fields,
-                           OURS(.current = on_current, .trim = pod_trim,
-                                .index = { daemon_node, daemon_clique }, OF_DAEMONS));
-        c->daemon_sets =
+        c->caches.daemons = CACHE(daemon, kube_pods, struct daemon_pod, daemon_pod_fields,
+                                  OURS(.current = on_current, .trim = pod_trim,
+                                       .index = { daemon_node, daemon_clique }, OF_DAEMONS));
+        c->caches.daemon_sets =
                 CACHE(daemon_set, kube_daemonsets, struct daemonset, daemonset_fields, OURS(OF_DAEMONS));
-        c->daemon_rcts =
+        c->caches.daemon_rcts =
                 CACHE(daemon_rct, kube_resource_claim_templates, struct rct, rct_fields, OURS(OF_DAEMONS));
 }
 
 void watch_start(struct controller *c) {
-        c->nodes = CACHE(node, kube_nodes, struct node, node_fields,
-                         OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */, .trim = node_trim,
-                              .index = { node_domain, node_clique }));
-        c->slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
-                          OURS(.current = on_current, .field_selector = "spec.driver=" CD_DRIVER,
-                               .trim = slice_trim, .kept = slice_kept_fields, .keep = slice_is_ours,
-                               .index = { slice_node, rack_of_slice, clique_of_slice }));
-        c->rcts = CACHE(rct, kube_resource_claim_templates, struct rct, rct_fields,
-                        OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
+        c->caches.nodes = CACHE(node, kube_nodes, struct node, node_fields,
+                                OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */,
+                                     .trim = node_trim, .index = { node_domain, node_clique }));
+        c->caches.slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
+                                 OURS(.current = on_current, .field_selector = "spec.driver=" CD_DRIVER,
+                                      .trim = slice_trim, .kept = slice_kept_fields, .keep = slice_is_ours,
+                                      .index = { slice_node, rack_of_slice, clique_of_slice }));
+        c->caches.rcts =
+                CACHE(rct, kube_resource_claim_templates, struct rct, rct_fields,
+                      OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
         if (c->config->racks)
-                c->rack_namespaces = CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
-                                           OURS(.current = on_current, .metadata_only = true,
-                                                .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
+                c->caches.rack_namespaces =
+                        CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
+                              OURS(.current = on_current, .metadata_only = true,
+                                   .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
         watch_fabrics(c);
         watch_daemons(c);
         watch_go(c);
@@ -487,23 +491,23 @@ void watch_start(struct controller *c) {
 }
 
 void watch_stop(struct controller *c) {
-        kube_informer_free(c->cds);
-        kube_informer_free(c->claims);
-        kube_informer_free(c->nodes);
-        kube_informer_free(c->slices);
-        kube_informer_free(c->rcts);
-        kube_informer_free(c->plugins);
-        kube_informer_free(c->rack_namespaces);
-        kube_informer_free(c->fabrics);
-        kube_informer_free(c->daemons);
-        kube_informer_free(c->daemon_sets);
-        kube_informer_free(c->daemon_rcts);
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_free(c->namespaces[i].sets);
-                kube_informer_free(c->namespaces[i].pods);
-                kube_informer_free(c->namespaces[i].cliques);
+        kube_informer_free(c->caches.cds);
+        kube_informer_free(c->caches.claims);
+        kube_informer_free(c->caches.nodes);
+        kube_informer_free(c->caches.slices);
+        kube_informer_free(c->caches.rcts);
+        kube_informer_free(c->caches.plugins);
+        kube_informer_free(c->caches.rack_namespaces);
+        kube_informer_free(c->caches.fabrics);
+        kube_informer_free(c->caches.daemons);
+        kube_informer_free(c->caches.daemon_sets);
+        kube_informer_free(c->caches.daemon_rcts);
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                kube_informer_free(c->caches.namespaces[i].sets);
+                kube_informer_free(c->caches.namespaces[i].pods);
+                kube_informer_free(c->caches.namespaces[i].cliques);
         }
-        free(c->namespaces);
+        free(c->caches.namespaces);
 }
 
 #define QUEUE(fn, type)                                                                                      \
@@ -520,20 +524,20 @@ QUEUE(queue_clique, clique)
  * that needs no change costs one pass. */
 void watch_queue_all(struct controller *c) {
         log_info("all caches are filled, reconciling everything",
-                 kv_int("computeDomains", kube_informer_count(c->cds)),
-                 kv_int("nodes", kube_informer_count(c->nodes)),
-                 kv_int("claims", kube_informer_count(c->claims)));
-        kube_informer_each(c->cds, queue_cd, c);
-        kube_informer_each(c->nodes, queue_node_object, c);
-        kube_informer_each(c->nodes, queue_label, c);
-        kube_informer_each(c->rcts, queue_rct, c);
+                 kv_int("computeDomains", kube_informer_count(c->caches.cds)),
+                 kv_int("nodes", kube_informer_count(c->caches.nodes)),
+                 kv_int("claims", kube_informer_count(c->caches.claims)));
+        kube_informer_each(c->caches.cds, queue_cd, c);
+        kube_informer_each(c->caches.nodes, queue_node_object, c);
+        kube_informer_each(c->caches.nodes, queue_label, c);
+        kube_informer_each(c->caches.rcts, queue_rct, c);
         rack_domains_queue_all(c);
         fabrics_queue_all(c);
         records_queue_daemons(c);
         pod_groups_report_all(c);
-        for (size_t i = 0; i < c->n_namespaces; i++) {
-                kube_informer_each(c->namespaces[i].sets, queue_set, c);
-                kube_informer_each(c->namespaces[i].pods, queue_pod_domain, c);
-                kube_informer_each(c->namespaces[i].cliques, queue_clique, c);
+        for (size_t i = 0; i < c->caches.n_namespaces; i++) {
+                kube_informer_each(c->caches.namespaces[i].sets, queue_set, c);
+                kube_informer_each(c->caches.namespaces[i].pods, queue_pod_domain, c);
+                kube_informer_each(c->caches.namespaces[i].cliques, queue_clique, c);
         }
 }

@@ -65,7 +65,7 @@ static void a_fact_that_is_not_recorded_for_an_hour_is_forgotten(void **state) {
 
 /* failure: a Node of another partition is deleted -> assignments of this partition do not wait */
 static void a_deleted_node_matters_to_its_partition(void **state) {
-        struct controller c = { .vanished = *state };
+        struct controller c = { .memory.vanished = *state };
         int64_t now = clock_mono_s();
         records_vanished(&c, "a.1", "n0");
         assert_true(records_vanished_left(&c, "a.1", now) > 0);
@@ -81,9 +81,9 @@ static void a_deleted_node_matters_to_its_partition(void **state) {
 /* failure: a Node is recreated and deleted again -> assignments of its partition wait again [force-deleted]
  */
 static void a_node_that_is_deleted_again_matters_for_another_minute(void **state) {
-        struct controller c = { .vanished = *state };
+        struct controller c = { .memory.vanished = *state };
         int64_t now = clock_mono_s();
-        first_seen_at(c.vanished, "a.1/n0", now - 600);
+        first_seen_at(c.memory.vanished, "a.1/n0", now - 600);
         assert_int_equal(records_vanished_left(&c, "a.1", now), 0);
         records_vanished(&c, "a.1", "n0");
         assert_true(records_vanished_left(&c, "a.1", now) > 0);
@@ -91,7 +91,7 @@ static void a_node_that_is_deleted_again_matters_for_another_minute(void **state
 
 /* failure: a Node whose partition is unknown is deleted -> assignments of all partitions wait */
 static void a_deleted_node_of_no_known_partition_matters_to_all(void **state) {
-        struct controller c = { .vanished = *state };
+        struct controller c = { .memory.vanished = *state };
         int64_t now = clock_mono_s();
         records_vanished(&c, NULL, "n0");
         assert_true(records_vanished_left(&c, "a.1", now) > 0);
