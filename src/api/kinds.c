@@ -210,6 +210,10 @@ bool pod_ended(const struct pod *p) {
         return phase_ended(p->phase);
 }
 
+bool pod_imex_ready(const struct pod *p) {
+        return streq(p->ready, "true");
+}
+
 bool pod_container_starts(const struct pod_container_why *why) {
         return streq(why->reason, "ContainerCreating") || streq(why->reason, "PodInitializing");
 }

@@ -97,6 +97,8 @@ extern const struct jd_field pod_fields[];
 const void *pod_trim(void *pod, struct arena *a);
 /* Returns whether the Pod has ended, so that none of its processes can run any more. */
 bool pod_ended(const struct pod *p);
+/* Returns whether a daemon of this driver reports that IMEX is READY with its present assignment. */
+bool pod_imex_ready(const struct pod *p);
 
 /* The Pod of a daemon of this driver. The daemon serves one IMEX domain after another. */
 struct daemon_pod {

@@ -212,7 +212,7 @@ static void read_daemon_state(const struct controller *c, struct host *h, struct
                 return;
         h->reported = true;
         bool serves = r.has_assignment && streq(r.assignment.domain_uid, d->owner.uid);
-        h->state = serves && streq(daemon->pod.ready, "true") ? HOST_UP : HOST_DOWN;
+        h->state = serves && pod_imex_ready(&daemon->pod) ? HOST_UP : HOST_DOWN;
         h->reason = serves || !r.has_assignment
                             ? daemon->pod.reason
                             : "its daemon still serves the IMEX domain of a ComputeDomain";

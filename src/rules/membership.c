@@ -56,7 +56,7 @@ static void judge_joined(struct member *m, const struct member_facts *f, struct 
                                 a,
                                 "daemon Pod %s reports clique ID %.63s, but the node's ResourceSlice has %s",
                                 p->o.meta.name, p->clique_id, *f->clique ? f->clique : "none"));
-        else if (!streq(p->ready, "true"))
+        else if (!pod_imex_ready(p))
                 set_why(m,
                         imex_status_decode(p->state) == IMEX_STATE_BACKOFF || p->awaited ? MEMBER_FAILING
                                                                                          : MEMBER_STARTING,
