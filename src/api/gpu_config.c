@@ -5,9 +5,9 @@
 
 static const struct {
         const char *config, *type;
-} kinds[] = { [GPU_CONFIG_GPU] = { "GpuConfig", "gpu" },
-              [GPU_CONFIG_MIG] = { "MigDeviceConfig", "mig" },
-              [GPU_CONFIG_VFIO] = { "VfioDeviceConfig", "vfio" } };
+} kinds[] = { [GPU_CONFIG_GPU] = { "GpuConfig", GPU_TYPE_FULL },
+              [GPU_CONFIG_MIG] = { "MigDeviceConfig", GPU_TYPE_MIG },
+              [GPU_CONFIG_VFIO] = { "VfioDeviceConfig", GPU_TYPE_VFIO } };
 
 const char *gpu_config_type(enum gpu_config_kind kind) {
         return kinds[kind].type;

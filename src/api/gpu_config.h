@@ -10,7 +10,11 @@
 
 /* The kind of a device, and of the configurations that apply to it. */
 enum gpu_config_kind { GPU_CONFIG_GPU, GPU_CONFIG_MIG, GPU_CONFIG_VFIO };
-/* Returns "gpu", "mig" or "vfio", the value of the attribute `type` of a device. */
+/* The values of the attribute `type` of a device. */
+#define GPU_TYPE_FULL "gpu"
+#define GPU_TYPE_MIG "mig"
+#define GPU_TYPE_VFIO "vfio"
+/* Returns the GPU_TYPE_* of the kind. */
 const char *gpu_config_type(enum gpu_config_kind kind);
 
 enum gpu_sharing { GPU_EXCLUSIVE, GPU_TIME_SLICING, GPU_MPS };

@@ -7,15 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/gpu_config.h"
 #include "base/mem.h"
 #include "node/slice.h"
 #include "nvidia/inventory.h"
 
 /* ---- a GPU or a MIG device as plain data ---- */
-
-/* Values of the attribute "type". */
-#define GPU_TYPE_FULL "gpu"
-#define GPU_TYPE_MIG "mig"
 
 enum gpu_kind { GPU_FULL, GPU_MIG };
 

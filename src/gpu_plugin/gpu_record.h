@@ -13,11 +13,10 @@
 #include "gpu_plugin/gpu_devices.h"
 #include "node/checkpoint.h"
 
-/* The `type` of a node_device is a GPU_TYPE_* of gpu_devices.h, or GPU_TYPE_VFIO, which only the Go driver
- * writes. Its `info` is {"uuid":...} for a GPU or a VFIO device, and for a MIG device
+/* The `type` of a node_device is a GPU_TYPE_* of gpu_config.h. Only the Go driver writes GPU_TYPE_VFIO. Its
+ * `info` is {"uuid":...} for a GPU or a VFIO device, and for a MIG device
  * {"parentMinor":...,"giId":...,"ciId":...,"migUUID":...,"parentUUID":...}. `group_info` is the member
  * configState without an empty mpsControlDaemonID: {}, or the settings of the devices. */
-#define GPU_TYPE_VFIO "vfio"
 
 enum gpu_record_dialect { GPU_RECORD_RELEASED = 1, GPU_RECORD_MAIN };
 
