@@ -45,7 +45,7 @@ static void add_config(struct claim_world *w, const char *driver, const char *pa
                                                             .parameters = str_from(parameters) };
 }
 
-/* Adds a device, and returns what the plugin says to it. */
+/* Adds a device to the claim, and checks its request. */
 static int take(struct claim_world *w, const char *device) {
         size_t i = w->op.n_requests++;
         w->results[i] = (struct claim_result){

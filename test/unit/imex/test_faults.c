@@ -287,7 +287,7 @@ static void a_folder_that_disappears_is_created_again(void **unused) {
         (void)remove_grant(NULL, &e);
 }
 
-/* The error says which call failed, and why. */
+/* The error names the call that failed, and the cause. */
 static void the_first_call_that_fails_is_the_error(void **unused) {
         const struct {
                 int (*op)(void *u, struct err *e);

@@ -75,7 +75,7 @@ static void a_reason_counts_with_its_status_only(void **state) {
         }
 }
 
-/* failure: an answer with another status says NotFound -> the object does not count as missing */
+/* failure: an answer with another status has the reason NotFound -> the object does not count as missing */
 static void only_a_404_reports_a_missing_object(void **state) {
         static const char missing[] =
                 STATUS(",\"reason\":\"NotFound\",\"details\":{\"name\":\"p\",\"kind\":\"pods\"}");
