@@ -3,12 +3,9 @@
 
 #include "base/stderr.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/mem.h"
-#include "kube/kube_informer.h"
-
-enum { PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, BODY_MAX = 1 << 20 };
+#include "kube/report_sender.h"
 
 struct annotation {
         const char *key;
@@ -19,14 +16,10 @@ struct annotation {
 
 struct own_pod {
         struct kube_client *client;
-        char *ns, *pod;
-        struct kube_informer *informer;
+        struct report_sender *sender; /* NULL: nothing is reported */
         struct annotation list[OWN_POD_KEYS];
         size_t n;
-        struct loop_timer timer;
-        uint64_t due; /* loop time of the timer */
-        struct kube_call *call;
-        unsigned pause_ms; /* after a refusal; 0: none */
+        uint64_t due; /* loop time when the present differences have to be written */
 };
 
 struct annotated_pod {
@@ -44,8 +37,7 @@ static const struct jd_field fields[] = {
 
 /* Before the Pod has been seen, annotations of an earlier process are not known, and not removed. */
 static bool differs(const struct own_pod *p, const struct annotation *a) {
-        const struct annotated_pod *pod =
-                (const struct annotated_pod *)kube_informer_get(p->informer, p->ns, p->pod);
+        const struct annotated_pod *pod = (const struct annotated_pod *)report_sender_object(p->sender);
         return pod ? !streq(jd_pair_get(pod->annotations, pod->n_annotations, a->key), a->value)
                    : a->doubtful || !streq(a->written, a->value);
 }
@@ -57,16 +49,18 @@ static bool any_differs(const struct own_pod *p) {
         return false;
 }
 
-/* The earlier time wins. After a refusal the pause decides. */
-static void own_pod_schedule(struct own_pod *p, unsigned ms) {
-        uint64_t due = loop_now_ms(kube_client_loop(p->client)) + ms;
-        if (p->pause_ms || (loop_timer_waits(&p->timer) && p->due <= due))
-                return;
-        p->due = due;
-        loop_timer_at(&p->timer, due);
+/* ---- what the sender asks ---- */
+
+static int own_pod_wait_ms(void *u) {
+        const struct own_pod *p = u;
+        uint64_t now = loop_now_ms(kube_client_loop(p->client));
+        if (!any_differs(p))
+                return -1;
+        return p->due > now ? (int)(p->due - now) : 0;
 }
 
-static void own_pod_render(struct own_pod *p, struct buf *out) {
+static void own_pod_render(void *u, struct buf *out) {
+        struct own_pod *p = u;
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_obj(&w, "metadata");
@@ -85,91 +79,25 @@ static void own_pod_render(struct own_pod *p, struct buf *out) {
         jw_end_obj(&w);
 }
 
-/* ---- writing ---- */
-
-static void own_pod_on_written(void *u, yyjson_val *obj, const struct err *e) {
+static bool own_pod_sent(void *u, bool failed) {
         struct own_pod *p = u;
-        p->call = NULL;
-        if (e) {
-                unsigned pause_ms = p->pause_ms ? p->pause_ms * 2 : PAUSE_FIRST_MS;
-                if (pause_ms > PAUSE_MAX_MS)
-                        pause_ms = PAUSE_MAX_MS;
-                log_warn("cannot report on own pod, retrying", kv_str("pod", p->pod), kv_err(e),
-                         kv_int("pause_ms", pause_ms));
-                p->pause_ms = pause_ms;
-                loop_timer_start(&p->timer, pause_ms);
-                return;
+        const struct annotated_pod *pod = (const struct annotated_pod *)report_sender_object(p->sender);
+        bool has = true;
+        for (size_t i = 0; i < p->n && !failed; i++) {
+                struct annotation *a = &p->list[i];
+                if (a->doubtful && pod &&
+                    !streq(jd_pair_get(pod->annotations, pod->n_annotations, a->key), a->written))
+                        has = false;
+                a->doubtful = false;
         }
-        p->pause_ms = 0;
-        for (size_t i = 0; i < p->n; i++)
-                p->list[i].doubtful = false;
-        kube_informer_answer(p->informer, obj);
-        if (!loop_timer_waits(&p->timer) && any_differs(p))
-                own_pod_schedule(p, 0);
+        return has;
 }
 
-static void own_pod_on_timer(void *u) {
-        struct own_pod *p = u;
-        _cleanup_(buf_done) struct buf body = BUF_INIT(BODY_MAX);
-        if (p->call)
-                return;
-        if (!any_differs(p)) {
-                p->pause_ms = 0;
-                return;
-        }
-        own_pod_render(p, &body);
-        BUG_ON(body.failed);
-        p->call = kube_start(p->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                                                .res = &kube_pods,
-                                                                .ns = p->ns,
-                                                                .name = p->pod,
-                                                                .body = { buf_str(&body), body.n },
-                                                                .metadata_only = true,
-                                                                .done = own_pod_on_written,
-                                                                .u = p });
-}
-
-/* ---- the watch ---- */
-
-static void own_pod_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        struct own_pod *p = u;
-        if (now && !p->call && !loop_timer_waits(&p->timer) && any_differs(p))
-                own_pod_schedule(p, 0);
-}
-
-/* When the API server answers again, the report is retried at once. After a restore of etcd, the controllers
- * wait one minute for the reports, and the pause can be as long. */
-static void own_pod_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
-        struct own_pod *p = u;
-        if (!e && p->pause_ms && !p->call) {
-                p->pause_ms = 0;
-                p->due = loop_now_ms(kube_client_loop(p->client));
-                loop_timer_at(&p->timer, p->due);
-        }
-        if (e)
-                log_warn("cannot watch own pod: if a restore of etcd removes a report, the plugin writes it "
-                         "again only after a restart",
-                         kv_str("pod", p->pod), kv_err(e));
-}
-
-static struct kube_informer *own_pod_watch(struct own_pod *p) {
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", p->pod);
-        return kube_informer_new(p->client,
-                                 &(struct kube_informer_options){ .res = &kube_pods,
-                                                                  .ns = p->ns,
-                                                                  .field_selector = selector,
-                                                                  .fields = fields,
-                                                                  .size = sizeof(struct annotated_pod),
-                                                                  .metadata_only = true,
-                                                                  .first_from_cache = true,
-                                                                  .changed = own_pod_on_changed,
-                                                                  .failing = own_pod_on_failing,
-                                                                  .u = p });
-}
+/* ---- the module ---- */
 
 void own_pod_set(struct own_pod *p, const char *key, const char *value, unsigned wait_ms) {
         struct annotation *a = p->list;
-        if (!p->informer)
+        if (!p->sender)
                 return;
         while (a < p->list + p->n && !streq(a->key, key))
                 a++;
@@ -180,33 +108,38 @@ void own_pod_set(struct own_pod *p, const char *key, const char *value, unsigned
         } else if (streq(a->value, value)) {
                 return;
         }
+        uint64_t due = loop_now_ms(kube_client_loop(p->client)) + wait_ms;
+        if (due < p->due || !any_differs(p))
+                p->due = due;
         free(a->value);
         a->value = value ? xstrdup(value) : NULL;
-        if (differs(p, a))
-                own_pod_schedule(p, wait_ms);
+        report_sender_check(p->sender);
 }
 
 struct own_pod *own_pod_new(struct kube_client *c, const char *ns, const char *pod) {
         struct own_pod *p = xnew(struct own_pod);
         p->client = c;
-        p->ns = xstrdup(ns);
-        p->pod = xstrdup(pod);
-        loop_timer_init(&p->timer, kube_client_loop(c), own_pod_on_timer, p);
-        p->informer = *pod ? own_pod_watch(p) : NULL;
+        if (*pod)
+                p->sender = report_sender_new(
+                        &(struct report_sender_options){ .client = c,
+                                                         .ns = ns,
+                                                         .name = pod,
+                                                         .fields = fields,
+                                                         .size = sizeof(struct annotated_pod),
+                                                         .wait_ms = own_pod_wait_ms,
+                                                         .render = own_pod_render,
+                                                         .sent = own_pod_sent,
+                                                         .u = p });
         return p;
 }
 
 void own_pod_free(struct own_pod *p) {
         if (!p)
                 return;
-        kube_cancel(p->call);
-        kube_informer_free(p->informer);
-        loop_timer_done(&p->timer);
+        report_sender_free(p->sender);
         for (size_t i = 0; i < p->n; i++) {
                 free(p->list[i].value);
                 free(p->list[i].written);
         }
-        free(p->ns);
-        free(p->pod);
         free(p);
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own_pod: writes the annotations with which the plugin reports on its own Pod. One patch writes all
- * annotations that differ. Only one patch runs at a time, and a failed patch is retried with a growing
- * back-off.
- *
- * The module watches the Pod and writes a report again if it disappears, for example because etcd was
- * restored. If the API server does not permit the watch, each report is written once. Loop thread only. */
+ * annotations that differ, as kube/report_sender describes. Loop thread only. */
 #pragma once
 
 #include "kube/kube_client.h"

@@ -8,13 +8,11 @@
 #include "api/states.h"
 #include "base/stderr.h"
 #include "base/json.h"
-#include "base/log.h"
-#include "base/loop.h"
-#include "kube/kube_informer.h"
+#include "kube/report_sender.h"
 #include "model/daemon_report.h"
 
 #define BODY_MAX ((size_t)64 * 1024)
-enum { STATE_MS = 3000, JOINED_MS = 500, PAUSE_FIRST_MS = 1000, PAUSE_MAX_MS = 60000, REPORT_MAX = 16384 };
+enum { STATE_MS = 3000, JOINED_MS = 500, REPORT_MAX = 16384 };
 
 static void render_report(const struct pod_report_content *r, int64_t seen, bool with_left, struct buf *out) {
         const struct decision_memory *m = &r->memory->decision;
@@ -167,15 +165,9 @@ static unsigned patience(const struct message *sent, const struct message *wante
 /* ---- the Pod ---- */
 
 struct pod_report {
-        struct kube_client *client;
-        char *ns, *name;
-        struct kube_informer *informer;
+        struct report_sender *sender;
         struct message wanted, sent; /* sent: the server has it, or a patch with it is in flight */
         int64_t seen;                /* the seen epoch in `wanted` */
-        struct kube_call *call;
-        struct loop_timer timer;
-        uint64_t due;      /* loop time of the timer */
-        unsigned pause_ms; /* while the server refuses us; 0: it does not */
 };
 
 struct own_pod {
@@ -195,7 +187,7 @@ static const struct jd_field f_pod[] = { JD_OBJ(struct own_pod, "metadata", o.me
 
 /* The server has other content than we sent: etcd was restored. */
 static bool is_rolled_back(const struct pod_report *r) {
-        const struct own_pod *pod = (const struct own_pod *)kube_informer_get(r->informer, r->ns, r->name);
+        const struct own_pod *pod = (const struct own_pod *)report_sender_object(r->sender);
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct own_pod sent = { 0 };
         struct err e;
@@ -211,126 +203,52 @@ static bool pod_report_is_settled(const struct pod_report *r) {
         return !r->wanted.body || (streq(r->wanted.body, r->sent.body) && !is_rolled_back(r));
 }
 
-/* The earlier time counts. While the server refuses us, only the pause counts. */
-static void pod_report_schedule(struct pod_report *r, unsigned ms) {
-        uint64_t due = loop_now_ms(kube_client_loop(r->client)) + ms;
+static int pod_report_wait_ms(void *u) {
+        const struct pod_report *r = u;
 
-        if (r->call || (loop_timer_waits(&r->timer) && (r->pause_ms || r->due <= due)))
-                return;
-        r->due = due;
-        loop_timer_at(&r->timer, due);
+        if (pod_report_is_settled(r))
+                return -1;
+        return is_rolled_back(r) ? 0 : (int)patience(&r->sent, &r->wanted);
 }
 
-static void send_later(struct pod_report *r) {
-        if (!pod_report_is_settled(r))
-                pod_report_schedule(r, is_rolled_back(r) ? 0 : patience(&r->sent, &r->wanted));
-}
-
-static void pod_report_fail(struct pod_report *r, const struct err *e) {
-        pod_report_drop(&r->sent); /* it is not known what the server has */
-        r->pause_ms = r->pause_ms ? r->pause_ms * 2 : PAUSE_FIRST_MS;
-        if (r->pause_ms > PAUSE_MAX_MS)
-                r->pause_ms = PAUSE_MAX_MS;
-        log_warn("cannot report on own Pod, will retry", kv_str("pod", r->name), kv_err(e),
-                 kv_int("pause_ms", r->pause_ms));
-        loop_timer_start(&r->timer, r->pause_ms);
-}
-
-static void on_sent(void *u, yyjson_val *obj, const struct err *e) {
-        struct pod_report *r = u;
-        struct err changed;
-
-        r->call = NULL;
-        kube_informer_answer(r->informer, obj);
-        if (!e && is_rolled_back(r)) {
-                err_set(&changed, ERR_RETRY, 0,
-                        "the API server has another report than the one that was sent");
-                e = &changed;
-        }
-        if (e) {
-                pod_report_fail(r, e);
-                return;
-        }
-        r->pause_ms = 0;
-        send_later(r);
-}
-
-static void pod_report_on_timer(void *u) {
+static void pod_report_write(void *u, struct buf *out) {
         struct pod_report *r = u;
 
-        if (r->call || pod_report_is_settled(r))
-                return;
         pod_report_drop(&r->sent);
         r->sent = pod_report_copy(&r->wanted);
-        r->call = kube_start(r->client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
-                                                                .res = &kube_pods,
-                                                                .ns = r->ns,
-                                                                .name = r->name,
-                                                                .body = str_from(r->sent.body),
-                                                                .metadata_only = true,
-                                                                .done = on_sent,
-                                                                .u = r });
+        buf_adds(out, r->sent.body);
 }
 
-static void on_pod(void *u, const struct kube_object *old, const struct kube_object *now) {
+static bool pod_report_sent(void *u, bool failed) {
         struct pod_report *r = u;
 
-        if (now)
-                send_later(r);
-}
-
-/* When the API server answers again, the report is retried at once. After a restore of etcd, the controllers
- * wait one minute for the reports, and the pause can be as long. */
-static void pod_report_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
-        struct pod_report *r = u;
-
-        if (!e && r->pause_ms && !r->call) {
-                r->pause_ms = 0;
-                r->due = loop_now_ms(kube_client_loop(r->client));
-                loop_timer_at(&r->timer, r->due);
-        }
-        if (e)
-                log_warn("cannot watch own Pod: after a restore of etcd, the report is written again "
-                         "only with the next change",
-                         kv_str("pod", r->name), kv_err(e));
-}
-
-static struct kube_informer *pod_report_watch(struct pod_report *r) {
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", r->name);
-
-        return kube_informer_new(r->client, &(struct kube_informer_options){ .res = &kube_pods,
-                                                                             .ns = r->ns,
-                                                                             .field_selector = selector,
-                                                                             .fields = f_pod,
-                                                                             .size = sizeof(struct own_pod),
-                                                                             .metadata_only = true,
-                                                                             .first_from_cache = true,
-                                                                             .changed = on_pod,
-                                                                             .failing = pod_report_on_failing,
-                                                                             .u = r });
+        if (!failed && !is_rolled_back(r))
+                return true;
+        pod_report_drop(&r->sent); /* it is not known what the server has */
+        return false;
 }
 
 struct pod_report *pod_report_new(struct kube_client *c, const char *ns, const char *name) {
         struct pod_report *r = xnew(struct pod_report);
 
-        r->client = c;
-        r->ns = xstrdup(ns);
-        r->name = xstrdup(name);
-        loop_timer_init(&r->timer, kube_client_loop(c), pod_report_on_timer, r);
-        r->informer = pod_report_watch(r);
+        r->sender = report_sender_new(&(struct report_sender_options){ .client = c,
+                                                                       .ns = ns,
+                                                                       .name = name,
+                                                                       .fields = f_pod,
+                                                                       .size = sizeof(struct own_pod),
+                                                                       .wait_ms = pod_report_wait_ms,
+                                                                       .render = pod_report_write,
+                                                                       .sent = pod_report_sent,
+                                                                       .u = r });
         return r;
 }
 
 void pod_report_free(struct pod_report *r) {
         if (!r)
                 return;
-        kube_cancel(r->call);
-        kube_informer_free(r->informer);
-        loop_timer_done(&r->timer);
+        report_sender_free(r->sender);
         pod_report_drop(&r->wanted);
         pod_report_drop(&r->sent);
-        free(r->ns);
-        free(r->name);
         free(r);
 }
 
@@ -343,7 +261,7 @@ void pod_report_set(struct pod_report *r, const struct pod_report_content *conte
                 pod_report_drop(&r->wanted);
                 r->seen = seen;
                 r->wanted = message(content, seen, behind);
-                send_later(r);
+                report_sender_check(r->sender);
         } else {
                 pod_report_drop(&m);
         }

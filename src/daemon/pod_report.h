@@ -18,14 +18,12 @@ struct pod_report_content {
         const char *reason;             /* why IMEX is not ready; "" if it is ready */
 };
 
-/* Keeps the newest report on the Pod. Sends one patch at a time, and retries a failed patch after a growing
- * pause. A new highest epoch that the daemon has seen causes no patch, but is sent with the next other
- * change: otherwise each daemon of the partition would write its Pod for each node that joins. The epoch is
- * sent at once only if the fabric object has a lower one (`behind`), as after a restore, because the
- * controller must know that.
+/* Keeps the newest report on the Pod, as kube/report_sender describes. A new highest epoch that the daemon
+ * has seen causes no patch, but is sent with the next other change: otherwise each daemon of the partition
+ * would write its Pod for each node that joins. The epoch is sent at once only if the fabric object has a
+ * lower one (`behind`), as after a restore, because the controller must know that.
  *
- * The module watches the Pod: if any part of the report is missing because etcd was restored, the module
- * writes the whole report again. If the API server does not allow the watch, each report is written once.
+ * If any part of the report is missing because etcd was restored, the module writes the whole report again.
  * Loop thread only. */
 struct pod_report;
 
