@@ -462,8 +462,10 @@ static bool has_answered(const struct assignment_node *n, const char *object, in
  * assignment has reported again. */
 static void count_again(const struct assignment_input *in, struct arena *a, struct assignment *ret) {
         /* A reported epoch above the object's is a sign that assignments are missing, on any node where it
-         * was seen. The object takes it over in this write, so it is a sign only once. */
-        bool sign = in->copy || reported_epoch(in) > in->epoch;
+         * was seen. The object takes it over in this write, so it is a sign only once. If a recount runs, the
+         * object is one of an earlier time, and the answers may be from that time, too: all daemons have to
+         * answer again. */
+        bool is_older = reported_epoch(in) > in->epoch, sign = in->copy || is_older;
         ret->unsure = in->vanished;
         ret->silent = arena_alloc(a, (in->n_nodes + 1) * sizeof *ret->silent);
         for (size_t i = 0; i < in->n_nodes; i++) {
@@ -471,7 +473,7 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
                 ret->unsure = ret->unsure || (in->nodes[i].doubtful && !is_known(in, &in->nodes[i]));
         }
         ret->recount = in->recount;
-        if ((in->rolled_back || (sign && !in->recount)) && ret->epoch < INT64_MAX)
+        if ((in->rolled_back || is_older || (sign && !in->recount)) && ret->epoch < INT64_MAX)
                 ret->recount = ++ret->epoch;
         for (size_t i = 0; i < in->n_nodes && ret->recount; i++)
                 if (in->nodes[i].expected && !in->nodes[i].dead &&

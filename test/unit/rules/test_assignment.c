@@ -502,6 +502,25 @@ static void a_second_restore_starts_another_recount(void **state) {
         assert_int_equal(w->out.n_silent, 1);
 }
 
+/* failure: a backup is from an earlier recount, whose answers still exist -> another recount starts [etcd] */
+static void a_restore_into_an_earlier_recount_starts_another_one(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0"), *other = add_node(w, "n1");
+        add_domain(w, "d");
+        other->wanted = "d";
+        w->in.epoch = w->in.recount = 11;
+        n->report.recount = other->report.recount = 11;
+        n->report.seen = 12;
+        step(w);
+        assert_int_equal(w->out.recount, 13);
+        assert_int_equal(w->out.n_silent, 2);
+        assert_null(of(w, "d", "n1"));
+        n->report.recount = other->report.recount = 13;
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+        assert_non_null(of(w, "d", "n1"));
+}
+
 /* failure: fabric object and daemon differ -> what the daemon runs counts [etcd] */
 static void a_running_assignment_counts_more_than_the_object(void **state) {
         struct world *w = *state;
@@ -753,6 +772,7 @@ int main(void) {
                 T(a_recount_lasts_while_daemons_of_deleted_nodes_may_run),
                 T(a_new_object_assigns_nothing_while_a_vanished_node_may_run),
                 T(a_second_restore_starts_another_recount),
+                T(a_restore_into_an_earlier_recount_starts_another_one),
                 T(a_running_assignment_counts_more_than_the_object),
                 T(a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it),
                 T(a_running_assignment_counts_more_than_another_listed_domain),
