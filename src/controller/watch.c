@@ -265,10 +265,18 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                                    &(struct freed_name){ c, old->meta.ns, old->meta.name });
 }
 
+/* The plugin's Pod of a deleted Node is deleted earlier than its containers end. If this controller did not
+ * see the Node, and the fabric object was lost, nothing else shows that they may hold channels. */
+static void note_missing_node(struct controller *c, const struct plugin_pod *p) {
+        if (p->node && p->host_channels && !records_node(c, p->node))
+                first_seen_at(c->memory.missing_nodes, p->node, clock_mono_s());
+}
+
 /* A plugin's report about its host concerns the ComputeDomains with pods on this node. */
 static void plugin_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
+        note_missing_node(c, is ? is : was);
         fabrics_plugin_changed(c, was, is);
         if (is && ((is->unprepared && (!was || !streq(was->unprepared, is->unprepared))) ||
                    (is->refused && (!was || !streq(was->refused, is->refused)))))

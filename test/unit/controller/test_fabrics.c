@@ -24,6 +24,7 @@ struct world {
         const char *domains, *claims; /* items of lists */
         const char *channels;         /* of the fabric object; NULL: it does not exist */
         const char *held;
+        const char *pod_node;              /* the node of the plugin's Pod */
         char created[4096], patched[4096]; /* bodies of the last writes of the object */
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
         bool is_cut;        /* the kubelet does not reach the API server */
@@ -54,7 +55,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
                 "\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
                 "\\\":{\\\"uid\\\":\\\"%s\\\",\\\"channelCount\\\":4,\\\"held\\\":{%s}}}\"}},"
-                "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\","
+                "\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"Running\","
                 "\"conditions\":[{\"type\":\"Ready\","
                 "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
         if (fake_has(path, "/nodes")) {
@@ -65,7 +66,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
                 *ret_kind = "Pod";
-                return xasprintf(pod, w->channels ? OBJECT : "", w->held);
+                return xasprintf(pod, w->channels ? OBJECT : "", w->held, w->pod_node);
         }
         if (fake_has(path, "/resourceslices")) {
                 *ret_kind = "ResourceSlice";
@@ -159,6 +160,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->domains = w->claims = w->held = "";
+        w->pod_node = "n1";
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
         *state = w;
@@ -210,6 +212,24 @@ static void a_held_channel_is_entered_without_a_claim(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_created);
         assert_non_null(
                 strstr(w->created, "{\"id\":2,\"owner\":{\"kind\":\"ComputeDomain\",\"uid\":\"" OTHER "\"}"));
+}
+
+static int64_t missing_s(const struct world *w) {
+        return first_seen_left(w->l.c.memory.missing_nodes, "", 60, clock_mono_s());
+}
+
+/* failure: a controller starts after a Node was deleted -> a plugin's Pod shows that containers may run [etcd] */
+static void the_plugin_of_a_deleted_node_shows_that_containers_may_still_run(void **state) {
+        struct world *w = *state;
+        w->pod_node = "n2";
+        leading_start(&w->l);
+        assert_in_range(missing_s(w), 50, 60);
+}
+
+static void the_plugin_of_an_existing_node_shows_no_deleted_node(void **state) {
+        struct world *w = *state;
+        leading_start(&w->l);
+        assert_int_equal(missing_s(w), 0);
 }
 
 #define GONE                                                                                                 \
@@ -264,16 +284,20 @@ static void a_held_channel_is_not_freed(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_no_assigned_channel, setup, teardown),
-                cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup,
-                                                teardown),
                 cmocka_unit_test_setup_teardown(
-                        a_channel_is_freed_after_leases_and_confirmations, setup, teardown),
-                cmocka_unit_test_setup_teardown(
-                        a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock, setup,
+                        a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict, setup,
                         teardown),
+                cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_no_assigned_channel,
+                                                setup, teardown),
+                cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup, teardown),
+                cmocka_unit_test_setup_teardown(
+                        the_plugin_of_a_deleted_node_shows_that_containers_may_still_run, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_plugin_of_an_existing_node_shows_no_deleted_node, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(a_channel_is_freed_after_leases_and_confirmations, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_claim_of_another_namespace_keeps_no_channel, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(a_held_channel_is_not_freed, setup, teardown),
