@@ -258,7 +258,7 @@ simulate-test: all
 	$(build)/test/simulate/simulate --seeds 1 --for 40 --jobs 1
 	$(build)/test/simulate/simulate --seeds 1 --for 20 --jobs 1 --hostile
 
-# New seeds for an hour on all cores. Each world gets a sixteenth of the time.
+# New seeds for an hour on all cores. Each world gets an eighteenth of the time.
 simulate-long: all
 	first=$$(date +%s); failed=; \
 	for size in "4 --domains 3 --restores" "4 --domains 3 --hostile" "10 --domains 6 --racks --hostile" \
@@ -268,8 +268,9 @@ simulate-long: all
 		"4 --domains 3 --hostile --minutes 60" "16 --domains 8" \
 		"10 --domains 5 --lying --restores" \
 		"10 --domains 3 --crashing --restores" \
-		"10 --domains 5 --isolation-changes"; do \
-		$(build)/test/simulate/simulate --seeds $$first --for 225 --nodes $$size || failed=yes; \
+		"10 --domains 5 --isolation-changes" "4 --domains 3 --careless-restores" \
+		"10 --domains 5 --go-domains --restores"; do \
+		$(build)/test/simulate/simulate --seeds $$first --for 200 --nodes $$size || failed=yes; \
 	done; \
 	test -z "$$failed"
 

@@ -19,7 +19,7 @@ enum {
         BACKUP_MS = 30000,
         BACKUPS = 21, /* ten minutes */
         RESTORE_PERCENT = 4,
-        WAIT_MS = 60000
+        WAIT_MS = 60000 /* from the first answer of the API server until the controllers start */
 };
 
 /* A fault that lasts for a time, or has ended. */
@@ -51,7 +51,8 @@ static struct {
         const char *names;
         unsigned programs;
         int64_t end_ms;
-        bool restores;
+        bool restores, careless;
+        bool restoring;                  /* until the controllers start again */
         struct backup *backups[BACKUPS]; /* oldest first */
         size_t n_backups;
         int64_t restored_ms, served_ms; /* the last restore, and when the API server answers again after it */
@@ -204,12 +205,25 @@ static void compacted(struct fault *f) {
                         all.hooks->cut(i);
 }
 
-/* Restores the latest backup or the oldest one. The API server refuses all connections until it has
- * restarted. That takes longer than a leader keeps its Lease. */
-static void restored(struct fault *f) {
+static struct fault fault_now(const struct sort *s);
+static void add(struct fault f);
+static void gone_for_restore(struct fault *f);
+
+static const struct sort api_stopped = { "restored", gone_for_restore, refused, false };
+
+/* The API server refuses all connections until it has restarted. That takes longer than a leader keeps its
+ * Lease. */
+static void gone_for_restore(struct fault *f) {
         lasts(f, 12, 40);
+}
+
+/* Restores the latest backup or the oldest one. */
+static void restore_now(void) {
+        struct fault f = fault_now(&api_stopped);
+        gone_for_restore(&f);
+        add(f);
         all.restored_ms = sim_now_ms();
-        all.served_ms = f->until_ms;
+        all.served_ms = all.list[all.n - 1].until_ms;
         server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1], false);
         for (unsigned i = 0; i < all.programs; i++)
                 all.hooks->cut(i);
@@ -217,6 +231,34 @@ static void restored(struct fault *f) {
         while (all.n_backups)
                 backup_free(all.backups[--all.n_backups]);
         all.backups[all.n_backups++] = store_backup();
+}
+
+static void on_restored(void *u) {
+        all.restoring = false;
+        all.hooks->scale(true);
+}
+
+static void on_stopped(void *u) {
+        if (sim_now_ms() >= all.end_ms) {
+                on_restored(NULL);
+                return;
+        }
+        restore_now();
+        sim_at(all.served_ms + WAIT_MS, on_restored, NULL);
+}
+
+/* As docs/how-to/restore.md describes it: the operator stops the controllers first, and starts them a minute
+ * after the first answer of the API server. */
+static void restored(struct fault *f) {
+        if (all.restoring)
+                return;
+        if (all.careless) {
+                restore_now();
+                return;
+        }
+        all.restoring = true;
+        all.hooks->scale(false);
+        sim_at(sim_now_ms() + sim_between(2000, 20000), on_stopped, NULL);
 }
 
 static void killed(struct fault *f) {
@@ -273,7 +315,7 @@ static const struct sort *some_sort(void) {
         size_t i = sim_draw(n + OF_FABRICS + (racks_used() ? OF_RACKS : 0));
         return &sorts[i >= n && !racks_used() ? i + OF_RACKS : i];
 }
-static const struct sort restore = { "restored", restored, refused, false };
+static const struct sort restore = { "restore", restored, NULL, false };
 static const struct sort off_the_net = { "cut_off", NULL, silence, true };
 
 /* ---- effects ---- */
@@ -393,13 +435,14 @@ static void back_up(void *u) {
         sim_at(sim_now_ms() + BACKUP_MS, back_up, NULL);
 }
 
-void faults_use_restores(void) {
+void faults_use_restores(bool careless) {
         all.restores = true;
+        all.careless = careless;
         store_back_up_fabrics();
 }
 
-bool faults_restores_used(void) {
-        return all.restores;
+bool faults_careless(void) {
+        return all.careless;
 }
 
 int64_t faults_restored_ms(void) {
@@ -408,10 +451,6 @@ int64_t faults_restored_ms(void) {
 
 int64_t faults_served_ms(void) {
         return all.served_ms;
-}
-
-bool faults_began_too_early(int64_t ms) {
-        return all.served_ms >= 0 && ms > all.restored_ms - WAIT_MS && ms < all.served_ms + WAIT_MS;
 }
 
 void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms) {

@@ -39,23 +39,20 @@ bool faults_touched_lease(unsigned replica, int64_t since_ms);
 /* Cuts the program off from the network until then, or until the last fault ends. */
 void faults_cut_off(unsigned program, int64_t until_ms);
 
-/* Enables another fault: etcd is occasionally restored from a backup. */
-void faults_use_restores(void);
-bool faults_restores_used(void);
+/* Enables another fault: etcd is occasionally restored from a backup, as docs/how-to/restore.md describes it.
+ * `careless`: the operator does not stop the controllers. */
+void faults_use_restores(bool careless);
+bool faults_careless(void);
 /* Returns the time of the last restore, or -1 if there was none. */
 int64_t faults_restored_ms(void);
 int64_t faults_served_ms(void); /* when the API server answers again after it; -1: never */
-/* Returns true for a time from a minute before the last restore until a minute after the API server answers
- * again. docs/how-to/restore.md starts the controllers after that minute, when the plugins have reported the
- * channels that they hold. In this world the controllers start at once, and may assign another channel. */
-bool faults_began_too_early(int64_t ms);
-
 /* Draws faults from now until `until_ms`. `names` selects the faults ("pages,lag"); NULL: all. The hooks
  * carry out faults that change more than an answer. */
 struct faults_hooks {
         void (*cut)(unsigned program);   /* its connection breaks */
         void (*kill)(unsigned replica);  /* the program is killed, and restarts */
         void (*stop)(unsigned replica);  /* SIGTERM, and the program restarts */
+        void (*scale)(bool up);          /* SIGTERM to all controllers, or starts all of them */
         void (*world)(const char *name); /* a fault of the world, by its name: world_fault() */
 };
 void faults_begin(const struct faults_hooks *h, const char *names, unsigned programs, int64_t until_ms);

@@ -24,6 +24,7 @@ struct process {
         struct process_options o;
         pid_t pid;
         bool ctl, freed, ending, crashes;
+        bool of_go;    /* a daemon of the Go driver runs it */
         bool reported; /* nvidia-imex: READY was reported to the daemon; nvidia-imex-ctl: it reports READY */
         unsigned node;
         char domain[48], ip[32], question[8];
@@ -230,13 +231,48 @@ static void begin_imex(struct process *p, const char *config) {
                 if (o->ctl || o == p)
                         continue;
                 check_index(o, p);
-                if (o->node == p->node && !o->freed)
+                if (o->node == p->node && (!o->freed || o->of_go))
                         sim_broken("the daemon runs nvidia-imex of %s and of %s on node-%u", o->domain,
                                    p->domain, p->node);
         }
         world_begins_imex(p->node, p->ip, p->domain);
         p->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
         p->next = sim_at(sim_now_ms() + sim_between(1, 20), on_begun, p);
+}
+
+/* ---- nvidia-imex of the Go driver's daemons ---- */
+
+void imex_go_starts(unsigned node, const char *domain, int64_t id) {
+        struct process *p = xnew(struct process);
+        const struct process *o;
+        *p = (struct process){ .pid = ++last_pid,
+                               .started_ms = sim_now_ms(),
+                               .id = id,
+                               .node = node,
+                               .freed = true,
+                               .of_go = true };
+        snprintf(p->domain, sizeof p->domain, "%s", domain);
+        LIST_INSERT_HEAD(&processes, p, entry);
+        sim_log("the Go driver's nvidia-imex of %s on node-%u starts with index %" PRId64, domain, node, id);
+        LIST_FOREACH (o, &processes, entry) {
+                if (o == p || o->ctl)
+                        continue;
+                check_index(o, p);
+                if (o->node == node && !o->freed)
+                        sim_broken("nvidia-imex of %s and of %s run on node-%u", o->domain, domain, node);
+        }
+}
+
+void imex_go_ends(unsigned node, const char *domain, const char *fault) {
+        struct process *p;
+        LIST_FOREACH (p, &processes, entry)
+                if (p->of_go && p->node == node && streq(p->domain, domain))
+                        break;
+        if (!p)
+                return;
+        looks_ended(node, domain, fault);
+        LIST_REMOVE(p, entry);
+        free(p);
 }
 
 /* ---- nvidia-imex-ctl ---- */

@@ -18,5 +18,9 @@ const char *imex_domain(unsigned node);
 /* Checks that no two running nvidia-imex of a partition have the same index in an IMEX domain. Call it when
  * the consequences of earlier false reports have ended. */
 void imex_check(void);
+/* A daemon of the Go driver starts and stops its nvidia-imex, which is READY at once. `fault`: static; why it
+ * ends. */
+void imex_go_starts(unsigned node, const char *domain, int64_t id);
+void imex_go_ends(unsigned node, const char *domain, const char *fault);
 /* Lets the nvidia-imex crash. */
 void imex_crash(unsigned node, const char *domain);

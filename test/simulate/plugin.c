@@ -20,7 +20,6 @@
 #include "daemon/folder.h"
 #include "daemon/memory.h"
 #include "disks.h"
-#include "faults.h"
 #include "imex.h"
 #include "imex/imex_grants.h"
 #include "looks.h"
@@ -376,12 +375,10 @@ void held_given_up(unsigned node) {
 static void look_at_channel(struct held *h, const char *clique) {
         const struct held *o;
         h->id = channels_id(held_cdi_file(h));
-        h->id_ms = sim_now_ms();
         snprintf(h->clique, sizeof h->clique, "%s", clique);
         sim_log("%s/%s has channel %lld of %s", h->ns, h->name, (long long)h->id, clique);
         LIST_FOREACH (o, &helds, entry) {
-                if (o == h || !may_be_alive(o) || !streq(o->clique, clique) ||
-                    faults_began_too_early(o->id_ms))
+                if (o == h || !may_be_alive(o) || !streq(o->clique, clique))
                         continue;
                 if (o->id == h->id && !streq(o->domain, h->domain))
                         sim_broken("channel %lld of %s has two holders that may run: %s on node-%u and %s "

@@ -44,7 +44,7 @@ struct held {
         unsigned node;
         bool known, channel, own; /* own: its claim is for an assigned channel */
         char ns[64], name[128], uid[48], domain[48], clique[64];
-        int64_t id, id_ms;   /* the channel ID in the CDI file at the last Prepare, -1: none; its time */
+        int64_t id;          /* the channel ID in the CDI file at the last Prepare, -1: none */
         struct dra_op *call; /* the call whose answer the kubelet waits for */
         int64_t next_ms;     /* the earliest time of the next call */
 };

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "channels.h"
 #include "crashing.h"
+#include "go_driver.h"
 #include "hostile.h"
 #include "lying.h"
 #include "model/fabric.h"
@@ -50,6 +51,13 @@ static void look_at_deletion(enum kind k, const struct change *c) {
         const struct version *cd = living(uid);
         if (k != K_TEMPLATE || version_deleted(c->was) || !version_deleted(c->now) || !by_controller() || !cd)
                 return;
+        /* The controller removes what the Go driver has left when none of its daemons can run any more. */
+        if (go_driver_owns(c->was)) {
+                if (go_driver_runs(uid))
+                        sim_broken("%s deletes %s of the Go driver, whose daemons run", store_writer(),
+                                   c->now->name);
+                return;
+        }
         /* A label of the ComputeDomain is a part of its claim template. A template in the hostile tenant's
          * namespace never belongs to another tenant's ComputeDomain, whatever its label contains. */
         /* It has not formed yet, or it has just formed in the mode of this leader. An earlier leader created

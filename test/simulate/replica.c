@@ -55,6 +55,7 @@ static struct {
         uv_loop_t *loop;
 } replicas[REPLICAS];
 static bool ending, fresh_pods;
+static bool scaled_down; /* the Deployment has no replicas */
 
 void replicas_use_fresh_pods(void) {
         fresh_pods = true;
@@ -68,7 +69,7 @@ bool replicas_fresh_pods(void) {
 
 static void begin_again(void *u) {
         unsigned i = (unsigned)(uintptr_t)u;
-        if (!ending && !replicas[i].now)
+        if (!ending && !scaled_down && !replicas[i].now)
                 replica_start(i, replicas[i].loop);
 }
 
@@ -121,6 +122,17 @@ void replica_stop(unsigned i) {
         end(replicas[i].now);
 }
 
+void replicas_scale(bool up) {
+        scaled_down = !up;
+        sim_log("the Deployment of the controllers has %d replicas", up ? REPLICAS : 0);
+        for (unsigned i = 0; i < REPLICAS; i++) {
+                if (up)
+                        sim_at(sim_now_ms() + sim_between(0, 5000), begin_again, (void *)(uintptr_t)i);
+                else
+                        replica_stop(i);
+        }
+}
+
 void replica_kill(unsigned i) {
         struct life *l = replicas[i].now;
         if (!l || l->over)
@@ -150,14 +162,15 @@ bool replica_leads(unsigned i) {
         return l && !l->over && l->controller.leading;
 }
 
-/* The Lease is an earlier one. Another controller may take it before the leader fails to renew its own. All
- * writes of both have preconditions. */
+/* The Lease of running controllers is an earlier one. Another controller may take it before the leader fails
+ * to renew its own. All writes of both have preconditions. */
 static bool lease_was_restored(void) {
-        return faults_served_ms() >= 0 && sim_now_ms() - faults_served_ms() < LEASE_EXCUSE_MS;
+        return faults_careless() && faults_served_ms() >= 0 &&
+               sim_now_ms() - faults_served_ms() < LEASE_EXCUSE_MS;
 }
 
 /* failure: any faults meet in the simulation -> two controllers never lead at once, except after restores
- * [simulation] */
+ * while they run [simulation] */
 static void on_started(void *u) {
         struct life *l = u;
         sim_log("controller-%u leads", l->i);

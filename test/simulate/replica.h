@@ -17,6 +17,8 @@ void replica_start(unsigned i, uv_loop_t *loop);
 void replica_kill(unsigned i);
 /* Sends SIGTERM: the replica releases its Lease, and restarts afterwards. */
 void replica_stop(unsigned i);
+/* Scales the Deployment: stops all replicas, which then do not restart, or starts them. */
+void replicas_scale(bool up);
 /* Ends all replicas permanently. */
 void replicas_end(void);
 void replicas_dump(void);       /* logs their state, as SIGUSR2 does */

@@ -23,6 +23,7 @@
 #include "crashing.h"
 #include "daemon.h"
 #include "faults.h"
+#include "go_driver.h"
 #include "hostile.h"
 #include "imex.h"
 #include "looks.h"
@@ -48,7 +49,7 @@ struct options {
         unsigned for_s; /* begins no more seeds after that; 0: no limit */
         const char *faults, *corpus;
         bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying,
-                crashing, changes;
+                crashing, changes, careless, go;
 };
 
 /* Optional features of a world, in the order of the corpus. */
@@ -67,6 +68,8 @@ static const struct {
         { "--lying", "lying", offsetof(struct options, lying) },
         { "--crashing", "crashing", offsetof(struct options, crashing) },
         { "--isolation-changes", "changes", offsetof(struct options, changes) },
+        { "--careless-restores", "careless", offsetof(struct options, careless) },
+        { "--go-domains", "go", offsetof(struct options, go) },
 };
 
 static bool flag_is_set(const struct options *o, size_t i) {
@@ -218,7 +221,8 @@ static void clean_up(void) {
 static int64_t *simulated_ms; /* of all seeds together; each seed has its own process */
 
 static int simulate(const struct options *o, uint64_t seed) {
-        static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, world_fault };
+        static const struct faults_hooks hooks = { transport_cut, replica_kill, replica_stop, replicas_scale,
+                                                   world_fault };
         run.o = o;
         sim_seed(seed);
         if (o->hostile)
@@ -229,8 +233,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 channels_use(o->domains, o->standing);
         if (o->changes)
                 channels_use_changes(o->domains);
-        if (o->restores)
-                faults_use_restores();
+        if (o->restores || o->careless)
+                faults_use_restores(o->careless);
         if (o->clocks) {
                 int64_t differ_ms = clocks_use() * 1000;
                 settle_ms += differ_ms;
@@ -242,6 +246,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 crashing_use();
         if (o->lying)
                 lying_use();
+        if (o->go)
+                go_driver_use();
         if (o->fresh_pods)
                 replicas_use_fresh_pods();
         sim_log_show(o->log);
@@ -331,8 +337,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* A line has a seed and its options. The list of faults may begin with "racks", "channels", "hostile",
- * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing" and "changes", in this order, and may
- * contain only these. # begins a comment. */
+ * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing", "changes", "careless" and "go",
+ * in this order, and may contain only these. # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -369,7 +375,8 @@ static int usage(const char *faults) {
                 "         [--nodes N] [--domains N] [--minutes N] [--racks | --channels | --standing]\n"
                 "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off] [--lying] "
                 "[--crashing]\n"
-                "         [--isolation-changes]\n"
+                "         [--isolation-changes] [--careless-restores]\n"
+                "         [--go-domains]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "base/mem.h"
 #include "channels.h"
+#include "go_driver.h"
 #include "hostile.h"
 #include "racks.h"
 #include "sim.h"
@@ -178,6 +179,33 @@ static void make_domain(struct domain *d) {
                 d->pods[i] = (struct user_pod){ .state = POD_WAITS };
 }
 
+static void make_go_domain(struct domain *d) {
+        unsigned from = (unsigned)sim_draw(w.n_nodes);
+        char template[32];
+        make_domain(d);
+        snprintf(template, sizeof template, "t-%s", d->name);
+        go_driver_form(d->uid, d->name, template);
+        for (unsigned i = 0; i < d->n_pods; i++) {
+                struct node *n = &w.nodes[(from + i) % w.n_nodes];
+                struct user_pod *p = &d->pods[i];
+                if (!go_driver_label(n, d->uid))
+                        continue;
+                snprintf(p->claim, sizeof p->claim, "claim-%s-%u", d->name, ++w.serial);
+                world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
+                allocate(p->claim, USER_NS, n->name, free_channel_device(n->name), "ComputeDomainChannelConfig", d->uid,
+                         false, p->claim);
+                p->node = n;
+                p->state = POD_ALLOCATED;
+                p->since_ms = sim_now_ms();
+        }
+}
+
+void users_migrate(void) {
+        for (unsigned i = 0; i < w.n_domains; i++)
+                if (!w.domains[i].of_rack && sim_chance(60))
+                        make_go_domain(&w.domains[i]);
+}
+
 /* Deletes the ComputeDomain first, its pods first, or all at once. */
 static void end_domain(struct domain *d) {
         const struct version *v = object_of(d);
@@ -219,6 +247,8 @@ void step_domain(struct domain *d) {
                 end_domain(d); /* somebody has deleted it, or its namespace no longer requests it */
         } else if (!d->ends && v && channels_other_mode(v) && (w.calm || sim_chance(1))) {
                 end_domain(d); /* it can no longer be used */
+        } else if (!d->ends && v && w.calm && go_driver_has(d->uid)) {
+                end_domain(d); /* no node can join it, and its pods may wait for another node */
         } else if (!d->ends) {
                 unsigned i = (unsigned)sim_draw(d->n_pods);
                 if (!w.calm && !d->steady && sim_chance(1))

@@ -12,6 +12,7 @@
 #include "crashing.h"
 #include "daemon.h"
 #include "faults.h"
+#include "go_driver.h"
 #include "hostile.h"
 #include "imex.h"
 #include "looks.h"
@@ -181,6 +182,7 @@ void lose_power(struct node *n, int64_t for_ms) {
         n->power = false;
         n->power_ms = sim_now_ms() + for_ms;
         plugin_kill(number_of(n), false);
+        go_driver_lose_power(n);
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 end_container(&n->runs[k], "power");
                 held_forget(&n->runs[k].held);
@@ -250,7 +252,7 @@ static bool has_daemon(int node) {
 }
 
 static void look_at_set(const struct version *s) {
-        if (version_deleted(s))
+        if (version_deleted(s) || go_driver_owns(s))
                 return;
         _cleanup_(freep) char *image =
                 crashing_used() ? xasprintf(",'image':'%s'", str_or(version_str(s, IMAGE_OF_SET), ""))
@@ -435,7 +437,7 @@ static void kubelet(struct node *n) {
                 return;
         for (size_t i = 0; n->connected && n->exists && i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (p->node_no != (int)number_of(n) || run_of(n, p->uid))
+                if (p->node_no != (int)number_of(n) || go_driver_owns(p) || run_of(n, p->uid))
                         continue;
                 if (!version_deleted(p)) {
                         take_pod(n, p);
@@ -447,6 +449,7 @@ static void kubelet(struct node *n) {
         for (unsigned k = 0; k < MAX_RUNS; k++)
                 if (n->runs[k].used)
                         step_run(n, &n->runs[k]);
+        go_driver_step(n);
         n->back = n->back && !n->connected;
 }
 
@@ -468,6 +471,7 @@ static void tick(void *u) {
         for (size_t i = 0; i < store_count(K_SET); i++)
                 look_at_set(store_nth(K_SET, i));
         collect_pods();
+        go_driver_step_cluster();
         for (size_t i = 0; i < store_count(K_POD); i++)
                 look_at_pod(store_nth(K_POD, i));
         collect_claims();
@@ -517,6 +521,8 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         }
         if (racks_used())
                 racks_begin();
+        if (go_driver_used())
+                users_migrate();
         hostile_begin();
         lying_begin();
         crashing_begin();
@@ -544,8 +550,9 @@ void world_end(void) {
 static void delete_some_object(void) {
         static const enum kind made[] = { K_SET, K_TEMPLATE };
         enum kind k = made[sim_draw(ARRAY_LEN(made))];
-        if (store_count(k))
-                world_delete(k, store_nth(k, sim_draw(store_count(k))), false);
+        const struct version *v = store_count(k) ? store_nth(k, sim_draw(store_count(k))) : NULL;
+        if (v && !go_driver_owns(v))
+                world_delete(k, v, false);
 }
 
 void world_fault(const char *name) {

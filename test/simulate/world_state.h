@@ -105,6 +105,8 @@ void delete_claim(const char *ns, const char *name);
 /* ---- users.c ---- */
 
 void step_domain(struct domain *d);
+/* Lets the users have ComputeDomains with pods that the Go driver formed. */
+void users_migrate(void);
 /* Force-deletes a ComputeDomain and its pods: their claims are deleted before their kubelets notice. */
 void force_end(struct domain *d);
 /* Deletes the users' pods on the node. The users recreate the pods of existing ComputeDomains. */
