@@ -152,7 +152,7 @@ static void change_assignment(struct daemon_report *r, struct arena *a) {
 }
 
 static void change_left(struct daemon_report *r, struct arena *a) {
-        size_t n = (size_t)sim_draw(sim_chance(10) ? DAEMON_REPORT_LEFT_MAX + 2 : 8);
+        size_t n = (size_t)sim_draw(sim_chance(10) ? DAEMON_REPORT_LEFT_MAX + 1 : 8);
         int64_t *left = arena_alloc(a, (n + 1) * sizeof *left);
         for (size_t i = 0; i < n; i++)
                 left[i] = r->has_assignment && i == 0 ? r->assignment.epoch : some_epoch();
