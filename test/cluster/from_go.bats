@@ -3,6 +3,7 @@
 # Migration from the Go driver to this one and back, under running workloads, with the commands of
 # docs/how-to/migrate.md. The Go driver is simulated (from_go.bash). Each test continues where the test before it
 # ended.
+# run-tests: in order
 
 bats_require_minimum_version 1.5.0
 load driver
