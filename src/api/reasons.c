@@ -33,6 +33,8 @@ const char *const reason_fixer_names[REASON_FIXERS] = {
         { words, objects, under, meaning, remedy, REASON_FIX_##fixer, anchor, true, false },
 #define CAUSE(constant, name, meaning, remedy, fixer, anchor)                                                \
         { name, POD, "", meaning, remedy, REASON_FIX_##fixer, anchor, false, true },
+#define ALERT(name, meaning, remedy, fixer, anchor)                                                          \
+        { name, REASON_OF_ALERT, "", meaning, remedy, REASON_FIX_##fixer, anchor, false, false },
 const struct reason reason_list[] = {
 #include "api/reasons.def"
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reasons: lists the reasons in Events and conditions, the messages with which a plugin refuses or delays a
- * claim, and the causes that only the kubectl plugin names. reasons.def defines the meaning of each entry,
- * and the role that can fix its cause. docs/reference/reasons.md is generated from reasons.def. Pure.
+ * claim, the causes that only the kubectl plugin names, and the alerts of the chart. reasons.def defines the
+ * meaning of each entry, and the role that can fix its cause. docs/reference/reasons.md is generated from
+ * reasons.def. Pure.
  *
  * The programs use only the constants for reasons: REASON_DOMAIN_FULL is "DomainFull". A message with facts
  * is formatted by the code that knows the facts. */
@@ -23,6 +24,7 @@ enum reason_object {
         REASON_OF_DAEMON_SET = 1 << 6,
         REASON_OF_NAMESPACE = 1 << 7,
         REASON_OF_ANY = (1 << 8) - 1,
+        REASON_OF_ALERT = 1 << 8, /* no object: an alert of the chart */
 };
 
 /* The role that can fix the cause. */
@@ -68,7 +70,9 @@ const struct reason *reason_cause(const char *name);
 #define REASON(constant, name, ...) static const char constant[] = name;
 #define REFUSAL(...)
 #define CAUSE(constant, name, ...) static const char constant[] = name;
+#define ALERT(...)
 #include "api/reasons.def"
 #undef REASON
 #undef REFUSAL
 #undef CAUSE
+#undef ALERT

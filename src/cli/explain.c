@@ -22,10 +22,12 @@ static const char *objects_text(struct arena *a, unsigned objects) {
 static void explain_text(struct cli *c, const struct reason *r) {
         term_bold(&c->t, "%s", r->name);
         term_line(&c->t, "  %s of %s%s%s",
-                  r->is_message ? "part of a message"
-                  : r->is_cause ? "cause"
-                                : "reason",
-                  objects_text(c->a, r->objects), *r->under && !streq(r->under, r->name) ? ", in " : "",
+                  r->is_message                   ? "part of a message"
+                  : r->is_cause                   ? "cause"
+                  : r->objects == REASON_OF_ALERT ? "alert"
+                                                  : "reason",
+                  r->objects == REASON_OF_ALERT ? "Prometheus" : objects_text(c->a, r->objects),
+                  *r->under && !streq(r->under, r->name) ? ", in " : "",
                   streq(r->under, r->name) ? "" : r->under);
         term_newline(&c->t);
         term_paragraph(&c->t, "MEANS", r->meaning);
@@ -102,8 +104,9 @@ static int explain_run(struct cli *c) {
 const struct command command_explain = {
         .name = "explain",
         .args = "[REASON]",
-        .summary = "meaning and remedy of a reason in an Event or condition",
-        .text = "Prints what a reason in an Event or condition means, how to fix it, and who can do that. A "
+        .summary = "meaning and remedy of a reason in an Event or condition, or of an alert",
+        .text = "Prints what a reason in an Event or condition, or an alert of the chart, means, how to fix "
+                "it, and who can do that. A "
                 "message of the kubelet about "
                 "a claim can be given instead, in quotation marks. Without a name, lists all reasons. Needs "
                 "no cluster.\n\n"

@@ -109,16 +109,17 @@ recorded_fires() {
 	done
 }
 
-@test "each alert has a row in docs/reference/metrics.md that its runbook_url leads to" {
+@test "the runbook_url of each alert leads to its row in docs/reference/reasons.md, which is generated from the catalogue" {
 	local alert
 	render --set metrics.prometheusRule.enabled=true
 	is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[].annotations | has("runbook_url")] | any | not'
 	render --set metrics.prometheusRule.enabled=true --set resources.gpus.enabled=true --set featureGates.HostManagedIMEX=true \
-		--set metrics.prometheusRule.runbookURL=https://wiki.example.com/metrics
+		--set metrics.prometheusRule.runbookURL=https://wiki.example.com/reasons
 	for alert in $(all_alerts); do
 		is '[named("PrometheusRule"; "compute-domains").spec.groups[].rules[] | select(.alert == $a).annotations.runbook_url] ==
-			["https://wiki.example.com/metrics#" + ($a | ascii_downcase)]' --arg a "$alert"
-		grep -qF "| <a id=\"${alert,,}\"></a>\`$alert\` |" "$checkout/docs/reference/metrics.md"
+			["https://wiki.example.com/reasons#alert-" + ($a | ascii_downcase)]' --arg a "$alert"
+		grep -qF "| <a id=\"alert-${alert,,}\"></a>\`$alert\` |" "$checkout/docs/reference/reasons.md"
+		grep -qF "ALERT(\"$alert\"," "$checkout/src/api/reasons.def"
 	done
 	refused "runbookURL" --set metrics.prometheusRule.runbookURL=wiki
 }
