@@ -14,10 +14,19 @@ static bool is_judged(const struct cd_condition *c) {
         return has_string(types, ARRAY_LEN(types), c->type);
 }
 
+/* A daemon queries the connections of nvidia-imex half a second after a change, because the query costs time
+ * on all peers, and then every 30 seconds. It reports them within three seconds. */
+enum { PEERS_REPORTED_S = 40 };
+
+bool domain_is_connecting(const struct view *v, const struct cd_condition *c) {
+        return streq(c->type, CONDITION_PEERS_CONNECTED) && streq(c->reason, REASON_PEERS_MISSING) &&
+               c->last_transition && v->source->now - c->last_transition < PEERS_REPORTED_S;
+}
+
 /* Reasons that are not a problem, although the condition is not True. */
-static bool is_harmless(const struct cd_condition *c) {
+static bool is_harmless(const struct view *v, const struct cd_condition *c) {
         static const char *const reasons[] = { REASON_NO_NODES, REASON_NO_FABRIC_NODES };
-        return has_string(reasons, ARRAY_LEN(reasons), c->reason);
+        return has_string(reasons, ARRAY_LEN(reasons), c->reason) || domain_is_connecting(v, c);
 }
 
 static bool message_names(const char *message, const char *node) {
@@ -54,7 +63,7 @@ static const struct reason *entry_of(const struct cd_condition *c) {
 
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c) {
-        if (condition_status_decode(c->status) == STATUS_TRUE || !is_judged(c) || is_harmless(c))
+        if (condition_status_decode(c->status) == STATUS_TRUE || !is_judged(c) || is_harmless(d->v, c))
                 return false;
         const struct reason *r = entry_of(c);
         diagnosis_add(d, r ? r : reason_cause(CAUSE_UNKNOWN), NULL, "ComputeDomain %s: %s", cd->o.meta.name,
@@ -91,7 +100,7 @@ static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
         for (size_t i = 0; i < cd->n_conditions; i++) {
                 const struct cd_condition *c = &cd->conditions[i];
                 enum term_mark m = condition_status_decode(c->status) == STATUS_TRUE ? TERM_OK
-                                   : !is_judged(c) || is_harmless(c)                 ? TERM_WAIT
+                                   : !is_judged(c) || is_harmless(d->v, c)           ? TERM_WAIT
                                                                                      : TERM_BAD;
                 diagnosis_line(d, m, c->type, "%s%s%s", str_or(c->reason, str_or(c->status, "")),
                                c->message && *c->message ? ": " : "", str_or(c->message, ""));

@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/member_view.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "cli/rack_list.h"
 #include "rules/member_gather.h"
 
+/* The source of the rules. */
+struct member_view {
+        struct view *v;
+        const char *domain_uid; /* the claims of this ComputeDomain count */
+        const char *clique;     /* only those on nodes of this partition; NULL: all */
+};
+
 static const struct node *member_view_node(void *u, const char *name) {
-        const struct node_object *n = view_find(u, VIEW_NODES, NULL, name);
+        const struct member_view *m = u;
+        const struct node_object *n = view_find(m->v, VIEW_NODES, NULL, name);
         return n ? &n->node : NULL;
 }
 
 static const char *member_view_clique(void *u, const char *node) {
-        return inventory_slice_clique(u, node);
+        return inventory_slice_clique(((const struct member_view *)u)->v, node);
 }
 
 static const struct daemon_pod *member_view_daemon(void *u, const char *node) {
         const struct daemon_pod *best = NULL;
-        const struct view *v = u;
+        const struct view *v = ((const struct member_view *)u)->v;
         VIEW_EACH(v, VIEW_PODS, struct pod_object, p)
         if (p->daemon && streq(p->node, node))
                 best = daemon_pod_choose(best, p->daemon);
@@ -23,42 +34,93 @@ static const struct daemon_pod *member_view_daemon(void *u, const char *node) {
 }
 
 static const struct compute_domain_fabric *member_view_fabric(void *u, const char *clique) {
-        return clique && *clique ? view_find(u, VIEW_FABRICS, NULL, clique) : NULL;
+        const struct member_view *m = u;
+        return clique && *clique ? view_find(m->v, VIEW_FABRICS, NULL, clique) : NULL;
 }
 
 static void member_view_fabrics(void *u, member_fabric_fn *fn, void *x) {
-        const struct view *v = u;
+        const struct view *v = ((const struct member_view *)u)->v;
         VIEW_EACH(v, VIEW_FABRICS, struct compute_domain_fabric, f)
         fn(x, f);
 }
 
-static void member_view_allocations(void *u, const char *domain_uid, member_allocation_fn *fn, void *x) {
-        const struct view *v = u;
-        VIEW_EACH(v, VIEW_CLAIMS, struct claim_object, c)
-        if (streq(c->place.domain_uid, domain_uid))
+/* The claims of the ComputeDomain, although `uid` may be that of a standing domain. */
+static void member_view_allocations(void *u, const char *uid, member_allocation_fn *fn, void *x) {
+        const struct member_view *m = u;
+        VIEW_EACH(m->v, VIEW_CLAIMS, struct claim_object, c)
+        if (streq(c->place.domain_uid, m->domain_uid) &&
+            (!m->clique || streq(str_or(inventory_slice_clique(m->v, c->place.node), ""), m->clique)))
                 fn(x, &(struct allocation){ .claim_uid = c->claim.o.meta.uid,
                                             .ns = c->claim.o.meta.ns,
-                                            .domain_uid = c->place.domain_uid,
+                                            .domain_uid = uid,
                                             .node = c->place.node,
                                             .created = c->claim.o.meta.created });
 }
 
-size_t member_view_facts(struct view *v, const struct compute_domain *cd, const struct member_facts **ret) {
+static size_t member_view_gather(struct member_view *m, const char *uid, const char *ns,
+                                 const struct member_facts **ret) {
         const struct member_source s = { member_view_node,
                                          member_view_clique,
                                          member_view_daemon,
                                          member_view_fabric,
                                          member_view_fabrics,
                                          member_view_allocations,
-                                         v };
-        return member_gather(&s, cd->o.meta.uid, cd->o.meta.ns, v->a, ret);
+                                         m };
+        return member_gather(&s, uid, ns, m->v->a, ret);
+}
+
+static int member_view_by_name(const void *x, const void *y) {
+        return strcmp(((const struct member_facts *)x)->name, ((const struct member_facts *)y)->name);
+}
+
+/* With assigned channels, a ComputeDomain has no IMEX domain: the daemons of its nodes serve the standing
+ * domain of their partition. It lists all nodes of the partition; those without a claim do not belong to the
+ * ComputeDomain. */
+static size_t member_view_standing(struct view *v, const struct compute_domain *cd,
+                                   const struct member_facts **ret) {
+        struct member_facts *list = NULL;
+        const char **cliques = NULL;
+        size_t n = 0, cap = 0, n_cliques = 0, cap_cliques = 0;
+        VIEW_EACH(v, VIEW_CLAIMS, struct claim_object, c) {
+                if (!streq(c->place.domain_uid, cd->o.meta.uid))
+                        continue;
+                const char *clique = str_or(inventory_slice_clique(v, c->place.node), "");
+                if (has_string(cliques, n_cliques, clique))
+                        continue;
+                ARENA_GROW(v->a, cliques, n_cliques, cap_cliques);
+                cliques[n_cliques++] = clique;
+        }
+        for (size_t i = 0; i < n_cliques; i++) {
+                struct member_view m = { v, cd->o.meta.uid, cliques[i] };
+                const struct member_facts *part;
+                char uid[37];
+                fabric_standing_uid(cliques[i], uid);
+                size_t n_part = member_view_gather(&m, arena_strdup(v->a, uid), cd->o.meta.ns, &part);
+                for (size_t k = 0; k < n_part; k++) {
+                        if (!part[k].wanted)
+                                continue;
+                        ARENA_GROW(v->a, list, n, cap);
+                        list[n++] = part[k];
+                }
+        }
+        if (n)
+                qsort(list, n, sizeof *list, member_view_by_name);
+        *ret = list;
+        return n;
+}
+
+size_t member_view_facts(struct view *v, const struct compute_domain *cd, const struct member_facts **ret) {
+        return v->own_channels
+                       ? member_view_standing(v, cd, ret)
+                       : member_view_gather(&(struct member_view){ .v = v, .domain_uid = cd->o.meta.uid },
+                                            cd->o.meta.uid, cd->o.meta.ns, ret);
 }
 
 bool member_view_make(struct view *v, const struct compute_domain *cd, struct membership *ret) {
         static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES, VIEW_FABRICS };
         const struct member_facts *list;
         view_find_driver(v);
-        if (v->hosts || v->own_channels || !v->driver_ns)
+        if (v->hosts || !v->driver_ns)
                 return false;
         view_read(v, VIEW_PODS, v->driver_ns);
         view_read_all(v, VIEW_CLAIMS, cd->o.meta.ns);

@@ -39,6 +39,9 @@ void running_diagnose(struct pod_case *c); /* the pod runs: is NVLink used? */
 /* Adds causes from the conditions of a ComputeDomain. `node` limits them to those that name the node, if they
  * name nodes; NULL: all. Returns whether there are any. */
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node);
+/* Whether the condition reports missing peers, but only since a time in which the daemons have not yet looked
+ * for them again. */
+bool domain_is_connecting(const struct view *v, const struct cd_condition *c);
 /* Adds the cause from one condition, unless it is True or harmless. Returns whether there is one. */
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c);

@@ -92,8 +92,10 @@ static void check_peers(struct pod_case *c) {
                 const struct cd_condition *x = &c->cd->conditions[i];
                 if (!has_string(types, ARRAY_LEN(types), x->type))
                         continue;
-                diagnosis_line(c->d, condition_status_decode(x->status) == STATUS_TRUE ? TERM_OK : TERM_BAD,
-                               "peers", "%s is %s%s%s", x->type, str_or(x->status, "Unknown"),
+                enum term_mark mark = condition_status_decode(x->status) == STATUS_TRUE ? TERM_OK
+                                      : domain_is_connecting(c->v, x)                   ? TERM_WAIT
+                                                                                        : TERM_BAD;
+                diagnosis_line(c->d, mark, "peers", "%s is %s%s%s", x->type, str_or(x->status, "Unknown"),
                                x->message && *x->message ? ": " : "", str_or(x->message, ""));
                 domain_diagnose_condition(c->d, c->cd, x);
         }

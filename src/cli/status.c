@@ -108,10 +108,11 @@ static const struct cd_condition *overview_condition(const struct compute_domain
         return NULL;
 }
 
-static const char *peers_text(const struct compute_domain *cd) {
+static const char *peers_text(const struct view *v, const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_PEERS_CONNECTED);
         return !c                                                  ? "-"
                : condition_status_decode(c->status) == STATUS_TRUE ? "all found"
+               : domain_is_connecting(v, c)                        ? "connecting"
                : streq(c->reason, REASON_PEERS_MISSING)            ? "some missing"
                                                                    : "-";
 }
@@ -161,7 +162,7 @@ static void domains_table(struct overview *o) {
                                                               (long long)cd->nodes_wanted)
                                                : "-");
                 term_cell(&x, racks_text(o->v, cd));
-                term_cell(&x, peers_text(cd));
+                term_cell(&x, peers_text(o->v, cd));
                 term_cell(&x, term_age(a, o->v->source->now - cd->o.meta.created));
                 term_cell(&x, domain_message(cd));
         }
@@ -258,7 +259,7 @@ static void overview_json(struct overview *o) {
                 jw_int(&w, "nodesReady", cd->nodes_ready);
                 jw_int(&w, "nodesWanted", cd->nodes_wanted);
                 term_json(&w, "racks", racks_text(o->v, cd), a);
-                term_json(&w, "peers", peers_text(cd), a);
+                term_json(&w, "peers", peers_text(o->v, cd), a);
                 term_json(&w, "message", domain_message(cd), a);
                 jw_end_obj(&w);
         }

@@ -243,6 +243,22 @@ static void put_fabric(struct cluster *c, const char *clique, const char *rack) 
                 clique, clique, rack, clique);
 }
 
+static void put_controller(struct cluster *c, const char *isolation) {
+        cluster_put(c, &tool_kinds_deployments,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-controller','labels':{'app.kubernetes.io/version':'0.1.0'}},"
+                    "'spec':{'replicas':2,'template':{'spec':{'containers':[{'name':'compute-domain','image':"
+                    "'registry.example/compute-domains:v0.1.0',"
+                    "'command':['compute-domain-controller'],'env':[{'name':'IMEX_MODE','value':'"
+                    "driverManaged'},{'name':'IMEX_ISOLATION','value':'%s'}]}]}}},"
+                    "'status':{'readyReplicas':2}}",
+                    isolation);
+}
+
+void cluster_assign_channels(struct cluster *c) {
+        put_controller(c, "channel");
+}
+
 struct cluster *cluster_new(void) {
         static const char *const names[] = { "a0", "a1", "a2", "a3", "b0", "b1" };
         struct cluster *c = xnew(struct cluster);
@@ -254,14 +270,7 @@ struct cluster *cluster_new(void) {
                 put_node(c, names[i], *names[i] == 'a' ? CLUSTER_A : CLUSTER_B);
         put_fabric(c, CLUSTER_A, "rack-a");
         put_fabric(c, CLUSTER_B, "rack-b");
-        cluster_put(c, &tool_kinds_deployments,
-                    "{'metadata':{'namespace':'" CLUSTER_NS
-                    "','name':'compute-domains-controller','labels':{'app.kubernetes.io/version':'0.1.0'}},"
-                    "'spec':{'replicas':2,'template':{'spec':{'containers':[{'name':'compute-domain','image':"
-                    "'registry.example/compute-domains:v0.1.0',"
-                    "'command':['compute-domain-controller'],'env':[{'name':'IMEX_MODE','value':'"
-                    "driverManaged'},{'name':'IMEX_ISOLATION','value':'domain'}]}]}}},"
-                    "'status':{'readyReplicas':2}}");
+        put_controller(c, "domain");
         cluster_put(c, &kube_daemonsets,
                     "{'metadata':{'namespace':'" CLUSTER_NS
                     "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':"

@@ -51,6 +51,8 @@ void cluster_event(struct cluster *c, const char *kind, const char *ns, const ch
 /* Replaces the daemon's Pod on a node by one with these annotations. `status` replaces the content of its
  * status; NULL: it runs and is Ready. */
 void cluster_daemon(struct cluster *c, const char *node, const char *annotations, const char *status);
+/* The installation has imex.isolation=channel. */
+void cluster_assign_channels(struct cluster *c);
 /* Makes a node publish no device. */
 void cluster_withhold(struct cluster *c, const char *node);
 

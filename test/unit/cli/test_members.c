@@ -182,7 +182,9 @@ static void cached_allocations(void *u, const char *uid, member_allocation_fn *f
 
 /* ---- the comparison ---- */
 
-static void compare_members(struct cluster *c, size_t n_expected) {
+/* `expected` is "NODE: MESSAGE" of one member. */
+static void compare_members(struct cluster *c, size_t n_expected, const char *expected) {
+        bool found = false;
         struct caches caches = caches_of(c);
         struct arena *a = arena_new(1024);
         struct membership ours, theirs;
@@ -210,17 +212,20 @@ static void compare_members(struct cluster *c, size_t n_expected) {
                 assert_int_equal(x->listed, y->listed);
                 assert_int_equal(x->peers_connected, y->peers_connected);
                 assert_string_equal(x->message, y->message);
+                found = found || streq(arena_printf(a, "%s: %s", x->entry.node, x->message), expected);
         }
+        assert_true(found);
         view_done(&v);
         arena_free(a);
         caches_free(&caches);
 }
 
 #define BOOT_ID "11111111-1111-4111-8111-111111111111"
+#define FABRIC_UID "f0000000-0000-4000-8000-00000000000a"
 #define REPORT(node, index, boot)                                                                            \
         "'imex.resource.nvidia.com/"                                                                         \
         "report':'{\\u0022claimUID\\u0022:\\u0022d0000000-0000-4000-8000-00000000000" index                  \
-        "\\u0022,\\u0022bootID\\u0022:\\u0022" boot "\\u0022,\\u0022fabricUID\\u0022:\\u0022" CLUSTER_A      \
+        "\\u0022,\\u0022bootID\\u0022:\\u0022" boot "\\u0022,\\u0022fabricUID\\u0022:\\u0022" FABRIC_UID     \
         "\\u0022,\\u0022assignment\\u0022:\\u0022" CLUSTER_A "/" CLUSTER_BENCH "/" index                     \
         "/1\\u0022,\\u0022seen\\u0022:1}'"
 #define ASSIGNMENT(node, index, state) "{'node':'" node "','index':" index ",'epoch':1" state "}"
@@ -263,7 +268,7 @@ static void lists_and_caches_give_the_same_members(void **state) {
                 "ready':'false','imex.resource.nvidia.com/reason':'it broke'," REPORT("a1", "1", BOOT_ID),
                 NULL);
         cluster_daemon(c, "a2", REPORT("a2", "2", "22222222-2222-4222-8222-222222222222"), NULL);
-        compare_members(c, 5);
+        compare_members(c, 5, "a1: IMEX daemon is BACKOFF: it broke");
         cluster_free(c);
 }
 
@@ -277,7 +282,7 @@ static void a_full_domain_and_missing_objects_give_the_same_members(void **state
         cluster_daemon(c, "a3", "",
                        "'phase':'Running','containerStatuses':[{'name':'x','state':{'waiting':{'reason':'"
                        "CrashLoopBackOff'}}}]");
-        compare_members(c, 4);
+        compare_members(c, 4, "a2: its ResourceSlice does not state a clique ID yet");
         cluster_free(c);
 }
 

@@ -84,6 +84,23 @@ static void status_of_a_healthy_cluster_has_no_problem(void **state) {
         assert_int_equal(run_command_on(&command_status, "cli-status-fine.txt"), COMMAND_FINE);
 }
 
+/* The daemons query the connections again within half a minute. */
+static void status_shows_peers_as_connecting_until_the_daemons_have_looked_again(void **state) {
+        (void)state;
+        static const char status[] = "'status':'Ready','nodesReady':2,'nodesWanted':2,'nodes':[" NODE(
+                "a0", CLUSTER_A, "0",
+                "Ready") "," NODE("a1", CLUSTER_A, "1",
+                                  "Ready") "],'"
+                                           "conditions':[{'type':'PeersConnected','status':'False','reason':'"
+                                           "PeersMissing','message':"
+                                           "'a0: not connected to all of its 1 "
+                                           "peers','lastTransitionTime':'2026-11-27T%s'}]";
+        _cleanup_(freep) char *young = xasprintf(status, "11:59:30Z"), *old = xasprintf(status, "11:59:00Z");
+        cluster_domain(cluster, "team-a", "llm-70b", LLM, young);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, old);
+        assert_int_equal(run_command_on(&command_status, "cli-status-connecting.txt"), COMMAND_FINE);
+}
+
 static void status_shows_a_tenant_its_own_domains(void **state) {
         (void)state;
         some_trouble();
@@ -123,6 +140,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(status_shows_driver_racks_and_domains),
                 T(status_of_a_healthy_cluster_has_no_problem),
+                T(status_shows_peers_as_connecting_until_the_daemons_have_looked_again),
                 T(status_shows_a_tenant_its_own_domains),
                 T(status_without_any_right_has_its_own_exit_code),
                 T(racks_show_who_uses_which_node),

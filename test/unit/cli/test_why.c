@@ -285,6 +285,21 @@ static void a_pod_whose_peers_are_missing_is_reported(void **state) {
         WHY("train-0", "peers-missing", COMMAND_PROBLEM);
 }
 
+/* The daemons have not queried the connections again since the last node joined. */
+static void peers_that_may_have_connected_since_are_no_cause(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'Ready','nodesReady':2,'nodesWanted':2,'nodes':[" MEMBER(
+                               "a0", CLUSTER_A, "0") "],'conditions':[{'type':'Ready','status':'True','"
+                                                     "reason':'AllNodesReady'},{'type':'PeersConnected','"
+                                                     "status':'False','reason':'PeersMissing','message':'a0 "
+                                                     "misses 1 of 1 peers','lastTransitionTime':'2026-11-27T"
+                                                     "11:59:30Z'}]");
+        WHY("train-0", "peers-connecting", COMMAND_FINE);
+        WHY("computedomain/bench", "domain-connecting", COMMAND_FINE);
+}
+
 static void a_container_that_does_not_name_the_claim_is_reported(void **state) {
         (void)state;
         runs_on("train-0", "a0", "{'name':'main'}");
@@ -365,6 +380,47 @@ static void the_rules_of_the_controller_are_the_last_source(void **state) {
                     "[{'node':'a3','index':0,'epoch':1}]}]}");
         pod_is_created(NULL);
         WHY("train-0", "no-index", COMMAND_PROBLEM);
+}
+
+#define STANDING "471691cc-ee7b-8090-9ae5-a9f121bbdd51" /* of CLUSTER_A */
+#define STANDING_REPORT(index)                                                                               \
+        "'imex.resource.nvidia.com/"                                                                         \
+        "report':'{\\u0022claimUID\\u0022:\\u0022d0000000-0000-4000-8000-00000000000" index                  \
+        "\\u0022,\\u0022bootID\\u0022:\\u002211111111-1111-4111-8111-111111111111\\u0022,"                   \
+        "\\u0022fabricUID\\u0022:\\u0022" STANDING "\\u0022,\\u0022assignment\\u0022:\\u0022" CLUSTER_A      \
+        "/" STANDING "/" index "/1\\u0022,\\u0022seen\\u0022:1}'"
+
+/* With imex.isolation=channel, all daemons of a partition serve one IMEX domain, which no ComputeDomain has.
+ */
+static void a_daemon_of_the_standing_domain_is_found(void **state) {
+        (void)state;
+        cluster_assign_channels(cluster);
+        cluster_put(cluster, &kube_fabrics,
+                    "{'metadata':{'name':'" CLUSTER_A "','uid':'" CLUSTER_A
+                    "'},'rack':'rack-a','tableOf':'" CLUSTER_A
+                    "','domains':[{'owner':{'kind':'ComputeDomainFabric','name':'" CLUSTER_A
+                    "','uid':'" STANDING "'},'infix':'x','slots':18,'port':28000,'assignments':"
+                    "[{'node':'a0','index':0,'epoch':1},{'node':'a1','index':1,'epoch':1},"
+                    "{'node':'a3','index':3,'epoch':1}]}]}");
+        cluster_domain(
+                cluster, "team-b", "bench", CLUSTER_BENCH,
+                "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'Admitted'},"
+                "{'type':'ChannelAssigned','status':'True','reason':'Assigned','message':'channel 5 of "
+                "rack-a'}]");
+        cluster_daemon(cluster, "a1",
+                       "'imex.resource.nvidia.com/state':'READY','imex.resource.nvidia.com/"
+                       "ready':'true','imex.resource.nvidia.com/peers':'2/2'," STANDING_REPORT("1"),
+                       "'phase':'Running','podIPs':[{'ip':'10.0.0.2'}],"
+                       "'conditions':[{'type':'Ready','status':'True'}]");
+        cluster_daemon(
+                cluster, "a3",
+                "'imex.resource.nvidia.com/state':'UNAVAILABLE','imex.resource.nvidia.com/"
+                "ready':'false','imex.resource.nvidia.com/reason':'it does not answer'," STANDING_REPORT("3"),
+                NULL);
+        cluster_claim(cluster, "team-b", "train-1.channel", CLUSTER_BENCH, "a1");
+        pod_is_created(NULL);
+        WHY("computedomain/bench", "domain-standing", COMMAND_FINE);
+        WHY("train-0", "standing", COMMAND_PROBLEM);
 }
 
 /* ---- missing rights ---- */
@@ -467,6 +523,7 @@ int main(void) {
                 T(nodes_that_imex_waits_for_are_named_with_the_network_policy),
                 T(a_pod_that_runs_gets_the_line_of_nccl_to_look_for),
                 T(a_pod_whose_peers_are_missing_is_reported),
+                T(peers_that_may_have_connected_since_are_no_cause),
                 T(a_container_that_does_not_name_the_claim_is_reported),
                 T(pods_in_two_partitions_are_reported),
                 T(a_pod_without_a_channel_gets_the_words_of_the_scheduler),
@@ -476,6 +533,7 @@ int main(void) {
                 T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
+                T(a_daemon_of_the_standing_domain_is_found),
                 T(without_cluster_rights_possible_causes_are_listed),
                 T(the_event_of_the_pod_needs_no_cluster_rights),
                 T(a_misspelt_template_needs_no_cluster_rights),
