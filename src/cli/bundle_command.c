@@ -1,31 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/bundle.h"
 #include "cli/command_table.h"
-
-/* The file may contain names of other tenants, so only the user may read it. */
-static int bundle_write(const char *path, struct str text, struct err *e) {
-        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-        if (fd < 0)
-                return err_errno(e, errno, "cannot create '%s'", path);
-        while (text.n) {
-                ssize_t k = write(fd, text.p, text.n);
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k <= 0) {
-                        err_errno(e, errno, "cannot write '%s'", path);
-                        close(fd);
-                        return -1;
-                }
-                text = (struct str){ text.p + k, text.n - (size_t)k };
-        }
-        return close(fd) < 0 ? err_errno(e, errno, "cannot write '%s'", path) : 0;
-}
 
 static void bundle_read_all(struct view *v, const char *ns) {
         view_find_driver(v);
@@ -67,7 +45,7 @@ static int bundle_run(struct cli *c) {
         bundle_writer_free(w);
         if (tar.failed)
                 return command_usage(c, "the bundle is too large");
-        if (bundle_write(path, (struct str){ buf_str(&tar), tar.n }, &e) < 0)
+        if (command_write(path, false, (struct str){ buf_str(&tar), tar.n }, &e) < 0)
                 return command_usage(c, "%s", e.msg);
         term_line(&c->t, "%s: %zu bytes%s", path, tar.n,
                   missing ? arena_printf(c->a, ", without %zu lists that could not be read", missing) : "");

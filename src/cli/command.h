@@ -46,6 +46,9 @@ const struct command *command_find(const char *name);
 
 /* Reports wrong usage on stderr. Returns COMMAND_FAILED. */
 int command_usage(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Writes a file that only the user can read, because names of other tenants may be in it. With `replaces`, it
+ * may exist. */
+int command_write(const char *path, bool replaces, struct str text, struct err *e);
 /* Prints the output that has been built so far, and empties it. */
 void command_flush(struct cli *c);
 

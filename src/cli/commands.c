@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -27,6 +28,24 @@ int command_usage(const struct cli *c, const char *fmt, ...) {
         va_end(ap);
         fprintf(stderr, "kubectl compute-domains: %s\n", term_clean(c->a, buf_str(&b), c->t.ascii, false));
         return COMMAND_FAILED;
+}
+
+int command_write(const char *path, bool replaces, struct str text, struct err *e) {
+        int fd = open(path, O_WRONLY | O_CREAT | (replaces ? O_TRUNC : O_EXCL), 0600);
+        if (fd < 0)
+                return err_errno(e, errno, "cannot create '%s'", path);
+        while (text.n) {
+                ssize_t k = write(fd, text.p, text.n);
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k <= 0) {
+                        err_errno(e, errno, "cannot write '%s'", path);
+                        close(fd);
+                        return -1;
+                }
+                text = (struct str){ text.p + k, text.n - (size_t)k };
+        }
+        return close(fd) < 0 ? err_errno(e, errno, "cannot write '%s'", path) : 0;
 }
 
 void command_flush(struct cli *c) {

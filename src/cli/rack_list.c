@@ -55,6 +55,14 @@ const char *inventory_user(const struct view *v, const struct claim_object *c) {
         return arena_printf(v->a, "%s/%s", m->ns, name ? name : m->name);
 }
 
+bool inventory_is_ready_on(const struct view *v, const struct claim_object *c, const char *node) {
+        const struct compute_domain *cd = view_find_uid(v, VIEW_DOMAINS, c->domain_uid);
+        for (size_t i = 0; cd && i < cd->n_nodes; i++)
+                if (streq(cd->nodes[i].node, node))
+                        return domain_status_decode(cd->nodes[i].status) == DOMAIN_READY;
+        return !cd || !cd->nodes_wanted;
+}
+
 /* "node-1 (FabricError), node-2 (NoGPUs)" in the message of the condition. */
 static const char *reason_in_list(struct view *v, const char *message, const char *node) {
         _cleanup_(freep) char *words = xasprintf("%s (", node);

@@ -48,5 +48,9 @@ const char *inventory_slice_clique(const struct view *v, const char *node);
 const char *inventory_clique(struct view *v, const char *node);
 /* "team-a/llm-70b": the ComputeDomain of a claim, or the claim itself if the ComputeDomain was not read. */
 const char *inventory_user(const struct view *v, const struct claim_object *c);
+/* Whether the ComputeDomain of the claim reports the node as ready. Without a list of nodes, it counts as
+ * ready.
+ */
+bool inventory_is_ready_on(const struct view *v, const struct claim_object *c, const char *node);
 /* Finds why a node publishes no channel device, in its Events and the conditions of its fabric object. */
 const char *inventory_withheld(struct view *v, const char *node, const char *clique, const char **ret_why);

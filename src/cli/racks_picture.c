@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "cli/command_table.h"
 #include "cli/rack_list.h"
+#include "cli/racks_html.h"
 
 /* A ComputeDomain in the picture, or a claim whose ComputeDomain is unknown. */
 struct picture_user {
@@ -31,22 +32,13 @@ static char letter_of(struct picture *p, const char *name) {
         return letter;
 }
 
-/* Whether the ComputeDomain of the claim reports the node as ready. Without a list of nodes, it counts as
- * ready. */
-static bool is_ready_on(const struct picture *p, const struct claim_object *claim, const char *node) {
-        const struct compute_domain *cd = view_find_uid(&p->c->v, VIEW_DOMAINS, claim->domain_uid);
-        for (size_t i = 0; cd && i < cd->n_nodes; i++)
-                if (streq(cd->nodes[i].node, node))
-                        return domain_status_decode(cd->nodes[i].status) == DOMAIN_READY;
-        return !cd || !cd->nodes_wanted;
-}
-
 static char symbol_of(struct picture *p, const struct inventory_node *n) {
         if (n->n_holders > 1)
                 return '*';
         if (n->n_holders) {
                 char letter = letter_of(p, inventory_user(&p->c->v, n->holders[0]));
-                return is_ready_on(p, n->holders[0], n->name) ? letter : (char)(letter | 0x20);
+                return inventory_is_ready_on(&p->c->v, n->holders[0], n->name) ? letter
+                                                                               : (char)(letter | 0x20);
         }
         return n->seats && inventory_is_up(n) ? '.' : 'X';
 }
@@ -151,10 +143,29 @@ static void picture_json(struct picture *p) {
         term_newline(&p->c->t);
 }
 
+static bool racks_as_page;
+
+static int racks_page_write(struct picture *p, const char *path) {
+        struct cli *c = p->c;
+        struct err e;
+        if (!path) {
+                racks_html(&c->v, &p->inv, &c->t.out);
+                return COMMAND_FINE;
+        }
+        _cleanup_(buf_done) struct buf page = BUF_INIT(TERM_OUT_MAX);
+        racks_html(&c->v, &p->inv, &page);
+        if (page.failed)
+                return command_usage(c, "the page is too large");
+        if (command_write(path, true, (struct str){ buf_str(&page), page.n }, &e) < 0)
+                return command_usage(c, "%s", e.msg);
+        term_line(&c->t, "%s: %zu bytes", path, page.n);
+        return COMMAND_FINE;
+}
+
 static int racks_run(struct cli *c) {
         struct picture p = { .c = c };
-        if (c->n_args)
-                return command_usage(c, "racks has no arguments");
+        if (c->n_args > racks_as_page || (racks_as_page && streq(options.output, "json")))
+                return command_usage(c, "usage: racks [-o json], or racks --html [FILE]");
         inventory_make(&c->v, c->source->ns, &p.inv);
         if (!p.inv.complete) {
                 static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES, VIEW_CLAIMS };
@@ -169,6 +180,8 @@ static int racks_run(struct cli *c) {
                         }
                 return r;
         }
+        if (racks_as_page)
+                return racks_page_write(&p, c->n_args ? c->args[0] : NULL);
         if (streq(options.output, "json")) {
                 picture_json(&p);
                 return COMMAND_FINE;
@@ -182,13 +195,25 @@ static int racks_run(struct cli *c) {
         return COMMAND_FINE;
 }
 
+static const struct option racks_options[] = {
+        { .name = "html",
+          .type = OPTION_BOOL,
+          .dest = &racks_as_page,
+          .help = "print a page for a browser, or write it to FILE" },
+        { 0 },
+};
+
 const struct command command_racks = {
         .name = "racks",
-        .args = "",
+        .args = "[--html [FILE]]",
         .summary = "a picture of the racks: which ComputeDomain uses which node",
         .text = "Shows each NVLink partition with its nodes. A letter stands for a ComputeDomain that uses "
                 "the node. Needs permission to "
-                "list Nodes, ResourceSlices and the ResourceClaims of all namespaces.",
+                "list Nodes, ResourceSlices and the ResourceClaims of all namespaces.\n\n"
+                "With `--html`, prints one page for a browser, with the nodes, ComputeDomains, channels and "
+                "problems. It needs no network and no other file, and a file is replaced.\n\n"
+                " kubectl compute-domains racks --html racks.html",
+        .options = racks_options,
         .reads = true,
         .run = racks_run,
 };

@@ -108,7 +108,7 @@ static const struct cd_condition *overview_condition(const struct compute_domain
         return NULL;
 }
 
-static const char *peers_text(const struct view *v, const struct compute_domain *cd) {
+const char *overview_peers(const struct view *v, const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_PEERS_CONNECTED);
         return !c                                                  ? "-"
                : condition_status_decode(c->status) == STATUS_TRUE ? "all found"
@@ -117,7 +117,7 @@ static const char *peers_text(const struct view *v, const struct compute_domain 
                                                                    : "-";
 }
 
-static const char *racks_text(struct view *v, const struct compute_domain *cd) {
+const char *overview_racks(struct view *v, const struct compute_domain *cd) {
         struct message_list list = { 0 };
         for (size_t i = 0; i < cd->n_nodes; i++) {
                 bool known = false;
@@ -133,15 +133,14 @@ static bool shows(const struct overview *o, const struct compute_domain *cd) {
         return !o->ns || streq(cd->o.meta.ns, o->ns);
 }
 
-/* Whether a person should look at it. */
-static bool domain_fails(const struct compute_domain *cd) {
+bool overview_fails(const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
         return domain_status_decode(cd->status) != DOMAIN_READY && !(c && streq(c->reason, REASON_NO_NODES));
 }
 
-static const char *domain_message(const struct compute_domain *cd) {
+const char *overview_message(const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
-        return domain_fails(cd) && c ? str_or(c->message, c->reason) : "";
+        return overview_fails(cd) && c ? str_or(c->message, c->reason) : "";
 }
 
 static void domains_table(struct overview *o) {
@@ -154,17 +153,17 @@ static void domains_table(struct overview *o) {
         VIEW_EACH(o->v, VIEW_DOMAINS, struct compute_domain, cd) {
                 if (!shows(o, cd))
                         continue;
-                bool fails = domain_fails(cd);
+                bool fails = overview_fails(cd);
                 term_cell(&x, arena_printf(a, "%s/%s", cd->o.meta.ns, cd->o.meta.name));
                 term_cell_marked(&x, fails ? TERM_BAD : TERM_OK,
                                  cd->o.meta.deleted ? "Deleting" : str_or(cd->status, "-"));
                 term_cell(&x, cd->nodes_wanted ? arena_printf(a, "%lld/%lld", (long long)cd->nodes_ready,
                                                               (long long)cd->nodes_wanted)
                                                : "-");
-                term_cell(&x, racks_text(o->v, cd));
-                term_cell(&x, peers_text(o->v, cd));
+                term_cell(&x, overview_racks(o->v, cd));
+                term_cell(&x, overview_peers(o->v, cd));
                 term_cell(&x, term_age(a, o->v->source->now - cd->o.meta.created));
-                term_cell(&x, domain_message(cd));
+                term_cell(&x, overview_message(cd));
         }
         term_table_end(&o->c->t, &x, a);
 }
@@ -258,9 +257,9 @@ static void overview_json(struct overview *o) {
                 term_json(&w, "status", cd->status, a);
                 jw_int(&w, "nodesReady", cd->nodes_ready);
                 jw_int(&w, "nodesWanted", cd->nodes_wanted);
-                term_json(&w, "racks", racks_text(o->v, cd), a);
-                term_json(&w, "peers", peers_text(o->v, cd), a);
-                term_json(&w, "message", domain_message(cd), a);
+                term_json(&w, "racks", overview_racks(o->v, cd), a);
+                term_json(&w, "peers", overview_peers(o->v, cd), a);
+                term_json(&w, "message", overview_message(cd), a);
                 jw_end_obj(&w);
         }
         jw_end_arr(&w);
@@ -277,7 +276,7 @@ int overview_add(struct cli *c, struct view *v) {
         judge_nodes(&o);
         VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd) {
                 n_domains += shows(&o, cd);
-                if (shows(&o, cd) && domain_fails(cd))
+                if (shows(&o, cd) && overview_fails(cd))
                         add_problem(&o, arena_printf(v->a, "computedomain/%s -n %s", cd->o.meta.name,
                                                      cd->o.meta.ns));
         }

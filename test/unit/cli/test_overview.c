@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/command_table.h"
+#include "cli/racks_html.h"
 #include "unit/golden.h"
 #include "world/cluster.h"
 
@@ -120,6 +121,93 @@ static void racks_show_who_uses_which_node(void **state) {
         assert_int_equal(run_command_on(&command_racks, "cli-racks.txt"), COMMAND_FINE);
 }
 
+/* ---- the page ---- */
+
+/* The caller frees the page. */
+static char *page_of(struct cluster *c) {
+        struct buf b = BUF_INIT(TERM_OUT_MAX);
+        struct inventory inv;
+        struct view v;
+        view_init(&v, cluster_source(c));
+        inventory_make(&v, "team-b", &inv);
+        racks_html(&v, &inv, &b);
+        view_done(&v);
+        return buf_steal(&b);
+}
+
+static void the_page_shows_racks_nodes_channels_and_problems(void **state) {
+        (void)state;
+        some_trouble();
+        _cleanup_(freep) char *page = page_of(cluster);
+        golden_compare("cli-racks.html", page);
+}
+
+static void the_page_of_assigned_channels_shows_how_many_are_in_use(void **state) {
+        (void)state;
+        cluster_assign_channels(cluster);
+        cluster_put(
+                cluster, &kube_fabrics,
+                "{'metadata':{'name':'" CLUSTER_A "','uid':'" CLUSTER_A
+                "'},'rack':'rack-a','tableOf':'" CLUSTER_A
+                "','channelCount':2048,'channelsInUse':3,'domains':[],'channels':[],'status':{'conditions':"
+                "[]}}");
+        _cleanup_(freep) char *page = page_of(cluster);
+        assert_non_null(strstr(page, "; 3 of 2048 IMEX channels in use"));
+        assert_non_null(strstr(page, "isolation channel"));
+}
+
+/* A user chooses the names and messages of objects, and may try to run a script in an admin's browser. */
+static void texts_of_objects_are_escaped_on_the_page(void **state) {
+        (void)state;
+        static const char evil[] =
+                "</title></style><script>alert(1)</script><img src=x onerror=alert(1)>\\u0022 "
+                "onload=x &lt; &#x3c; \\u202e\\u0007";
+        cluster_domain(cluster, "team-b", evil, CLUSTER_BENCH, "'status':'Ready'");
+        cluster_domain(
+                cluster, evil, "x", LLM,
+                "'status':'<b>','nodes':[{'name':'a0','cliqueID':'<i>','index':0,'status':'<u>'}],"
+                "'conditions':[{'type':'Ready','status':'False','reason':'<a>','message':'<script>'}]");
+        cluster_claim(cluster, evil, evil, "ff000000-0000-4000-8000-000000000001", "a3");
+        cluster_claim(cluster, "team-b", "x.channel", CLUSTER_BENCH, "<svg/onload=alert(2)>");
+        cluster_put(cluster, &kube_fabrics,
+                    "{'metadata':{'name':'" CLUSTER_A "','uid':'" CLUSTER_A
+                    "'},'rack':'<script>rack','tableOf':'" CLUSTER_A
+                    "','conditions':[{'type':'<q>','status':'True','message':'%s'}]}",
+                    evil);
+        cluster_withhold(cluster, "b1");
+        cluster_event(cluster, "Node", NULL, "b1", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (<p>): <h1>");
+        _cleanup_(freep) char *page = page_of(cluster);
+        static const char *const never[] = { "<script", "<img",   "<svg",       "<i>",   "<u>",
+                                             "<a>",     "<q>",    "<p>:",       "<h1><", "onload=x\"",
+                                             "\x07",    "\u202e", "javascript:" };
+        for (size_t i = 0; i < ARRAY_LEN(never); i++)
+                if (strstr(page, never[i]))
+                        fail_msg("the page contains %s", never[i]);
+        assert_non_null(strstr(page, "&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"
+                                     "&quot; onload=x &amp;lt; &amp;#x3c; ??"));
+        assert_non_null(strstr(page, "<b>&lt;script&gt;rack</b>"));
+        assert_non_null(strstr(page, "<th scope=\"row\">&lt;svg/onload=alert(2)&gt;</th>"));
+        /* The only end tags of elements that could be closed early. */
+        for (size_t i = 0; i < 2; i++) {
+                const char *tag = i ? "</style>" : "</title>", *first = strstr(page, tag);
+                assert_non_null(first);
+                assert_null(strstr(first + 1, tag));
+        }
+}
+
+static void a_page_without_nodes_is_complete(void **state) {
+        (void)state;
+        cluster_remove_all(cluster, &kube_nodes);
+        cluster_remove_all(cluster, &kube_resource_slices);
+        cluster_remove_all(cluster, &kube_fabrics);
+        cluster_remove_all(cluster, &kube_compute_domains);
+        _cleanup_(freep) char *page = page_of(cluster);
+        assert_non_null(strstr(page, "<p>No node has a GPU.</p>"));
+        assert_non_null(strstr(page, "<h2>ComputeDomains</h2>\n<p>None.</p>"));
+        assert_non_null(strstr(page, "</html>"));
+}
+
 static void racks_need_cluster_rights(void **state) {
         (void)state;
         cluster_confine(cluster, "team-b");
@@ -144,6 +232,10 @@ int main(void) {
                 T(status_shows_a_tenant_its_own_domains),
                 T(status_without_any_right_has_its_own_exit_code),
                 T(racks_show_who_uses_which_node),
+                T(the_page_shows_racks_nodes_channels_and_problems),
+                T(the_page_of_assigned_channels_shows_how_many_are_in_use),
+                T(texts_of_objects_are_escaped_on_the_page),
+                T(a_page_without_nodes_is_complete),
                 T(racks_need_cluster_rights),
                 T(the_page_of_the_documentation_is_current),
         };
