@@ -20,7 +20,7 @@
 #   make prove      each state that small worlds can reach, in half an hour (docs/dev/proofs.md): WORLDS (all), MEMORY (16, GiB)
 #   make mutate     change the code in one place at a time, and check that a unit test fails: FILES (all), RECORD=yes (docs/dev/testing.md)
 #   make agree      compare the simulated API server with a real one: SEEDS ("1 2 3 new"), REQUESTS (100000), ALL=yes to continue after a difference
-#   make pictures   draw docs/pictures/*.svg from the texts beside them
+#   make pictures   draw docs/pictures/*.svg from the texts beside them; page-picture draws racks.png with Chromium
 #   make reference  write the generated pages of docs/reference from the chart, the source and the tests
 #   make release-test   scripts/release with a registry on this machine and its own key; builds cosign the first time
 #   make containerfile-context   build/context, from which the Containerfile builds an image on your own base; make containerfile-test tries it
@@ -47,10 +47,10 @@ plugin_of_kubectl := $(build)/src/cli/kubectl-compute_domains
 standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nvidia-imex nvidia-imex-ctl nvidia-smi standin-knob)
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos helm
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos helm html
 
 .PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long matrix pictures reference clean \
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long html-long matrix pictures page-picture reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 # ninja uses all processors, and must not run twice at the same time in one folder.
@@ -192,12 +192,12 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels daemons gpu_kill_points macos helm
+without_cluster := emulated simulate channels daemons gpu_kill_points macos helm html
 # The files of test/long, and the tests with the tag long of test/cluster.
 long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos) $(if $(filter helm,$(PART)),helm-long)
+long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos) $(if $(filter helm,$(PART)),helm-long) $(if $(filter html,$(PART)),html-long)
 ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -223,6 +223,11 @@ gpu-kill-points-long: all check-deps
 helm-long: deps
 	test/cluster/tools helm helm-alone prometheus
 	HELM=$(abspath test/chart/both-helms) bats test/chart
+
+# The page of `kubectl compute-domains racks --html` in headless Chromium.
+html-long: all
+	@scripts/deps --for browser
+	PLUGIN=$(abspath $(plugin_of_kubectl)) bats test/html
 
 # Fifty ComputeDomains after each other on the same nodes and addresses; `make test` has four.
 daemons-long: all
@@ -305,6 +310,11 @@ matrix: all image-$(own_arch)
 pictures:
 	@scripts/deps --for pictures
 	for p in docs/pictures/*.dot; do dot -Tsvg "$$p" -o "$${p%.dot}.svg" || exit 1; done
+
+# The screenshot of `racks --html`. Only a change of the page needs Chromium.
+page-picture: all
+	@scripts/deps --for browser
+	test/html/picture $(plugin_of_kubectl) docs/pictures/racks.png
 
 reference:
 	scripts/reasons

@@ -35,16 +35,17 @@ static const char style[] =
         "--c2:#8fd6a3;--c3:#cfa6ee;--c4:#e3c06a;--c5:#7fd0da;--c6:#f09ac0;--c7:#b9c2cc}}\n"
         "body{background:var(--page);color:var(--text);font:15px/1.45 system-ui,sans-serif;margin:1.5rem "
         "auto;"
-        "max-width:76rem;padding:0 1rem}\n"
+        "max-width:82rem;padding:0 1rem}\n"
         "h1{font-size:1.5rem;margin:0}h2{font-size:1.15rem;margin:1.8rem 0 .5rem}\n"
         ".dim{color:var(--dim)}.bad{color:var(--bad)}.wait{color:var(--wait)}.good{color:var(--good)}\n"
-        ".racks{display:grid;grid-template-columns:repeat(auto-fill,minmax(25rem,1fr));gap:1rem}\n"
+        ".racks{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,36rem),1fr));gap:1rem}\n"
         "table{border-collapse:collapse;width:100%;border:1px solid var(--line)}\n"
         "caption{text-align:left;padding:.3rem 0;overflow-wrap:anywhere}"
         "caption b{font-size:1.05rem}\n"
         "th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-bottom:1px solid var(--line);"
         "overflow-wrap:anywhere}\n"
-        "thead th{background:var(--head);font-weight:600}tbody th{font-weight:500}\n"
+        "thead th{background:var(--head);font-weight:600}tbody th{font-weight:500}"
+        ".racks section{overflow-x:auto}.racks th,.racks td,.racks td .dim{white-space:nowrap}\n"
         ".key{display:inline-block;min-width:1.1em;padding:0 .35em;margin-right:.4em;border-radius:.25em;"
         "color:var(--onto);font-weight:700;text-align:center}\n"
         ".k0{background:var(--c0)}.k1{background:var(--c1)}.k2{background:var(--c2)}.k3{background:var(--c3)}"
@@ -122,8 +123,9 @@ static void page_key(struct racks_page *p, const char *name) {
 
 /* ---- nodes ---- */
 
-/* Why pods with a channel cannot run on the node; NULL: they can. */
-static const char *node_problem(const struct racks_page *p, const struct inventory_node *n) {
+/* Why pods with a channel cannot run on the node, without or with the message of the plugin; NULL: they can.
+ */
+static const char *node_problem(const struct racks_page *p, const struct inventory_node *n, bool in_full) {
         struct arena *a = p->v->a;
         bool pods_known = p->v->driver_ns && view_state(p->v, VIEW_PODS, p->v->driver_ns) == VIEW_COMPLETE;
         if (!n->node)
@@ -135,7 +137,7 @@ static const char *node_problem(const struct racks_page *p, const struct invento
         if (pods_known && !pod_object_ready(n->plugin))
                 return "its plugin Pod is not Ready";
         if (!n->seats)
-                return n->withheld_why && *n->withheld_why
+                return in_full && n->withheld_why && *n->withheld_why
                                ? arena_printf(a, "no channel (%s): %s", str_or(n->withheld, "unknown"),
                                               n->withheld_why)
                                : arena_printf(a, "no channel (%s)", str_or(n->withheld, "unknown reason"));
@@ -171,7 +173,7 @@ static void page_node_state(struct racks_page *p, const struct inventory_node *n
 static void page_node(struct racks_page *p, const struct inventory_node *n) {
         buf_adds(p->out, "<tr>");
         page_element(p, "th scope=\"row\"", n->name);
-        page_node_state(p, n, node_problem(p, n));
+        page_node_state(p, n, node_problem(p, n, false));
         buf_adds(p->out, "<td>");
         for (size_t i = 0; i < n->n_holders; i++) {
                 buf_adds(p->out, i ? "<br>" : "");
@@ -262,7 +264,7 @@ static void page_problems(struct racks_page *p) {
         size_t n = 0;
         buf_adds(p->out, "<section>\n<h2>Problems</h2>\n");
         for (size_t i = 0; i < p->inv->n_nodes; i++) {
-                const char *problem = node_problem(p, &p->inv->nodes[i]);
+                const char *problem = node_problem(p, &p->inv->nodes[i], true);
                 if (problem && !streq(problem, "cordoned"))
                         page_problem(p, &n, p->inv->nodes[i].name, problem);
         }
@@ -304,7 +306,7 @@ static void page_header(struct racks_page *p) {
                 page_text(p, arena_printf(p->v->a, ", IMEX %s, isolation %s",
                                           p->v->hosts ? "host-managed" : "driver-managed",
                                           p->v->own_channels ? "channel" : "domain"));
-        page_text(p, arena_printf(p->v->a, ". %zu racks with %zu nodes, %zu of them free.", p->inv->n_racks,
+        page_text(p, arena_printf(p->v->a, ". %zu racks, %zu nodes, %zu of them free.", p->inv->n_racks,
                                   p->inv->n_nodes, n_free));
         buf_adds(p->out, "</p>\n</header>\n<main>\n");
 }
