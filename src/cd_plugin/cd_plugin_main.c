@@ -358,7 +358,7 @@ int main(int argc, char **argv) {
         if (argc > 1 && streq(argv[1], "prestart"))
                 return prestart_main(PROGRAM, argc - 1, argv + 1);
         if (argc > 1 && streq(argv[1], "channels"))
-                return channel_nodes_main();
+                return channel_nodes_main(argc - 1, argv + 1);
         static struct plugin p = {
                 .flags = NODE_FLAGS_DEFAULT,
                 .cd = { .ns = "default", .more_ns = "", .channel_nodes = "" },

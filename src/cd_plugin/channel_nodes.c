@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,15 +47,29 @@ int channel_nodes_list(const char *dir, struct buf *out, struct err *e) {
         return 0;
 }
 
-int channel_nodes_main(void) {
+int channel_nodes_main(int argc, char **argv) {
         struct buf out = BUF_INIT(1 << 20);
+        bool waits = argc == 2 && streq(argv[1], "--wait");
+        sigset_t ends;
         struct err e;
+        if (argc > 1 + waits) {
+                fprintf(stderr, "usage: channels [--wait]\n");
+                return 2;
+        }
+        /* Process 1 of a container has no default action for signals. */
+        sigemptyset(&ends);
+        sigaddset(&ends, SIGTERM);
+        sigaddset(&ends, SIGINT);
+        sigprocmask(SIG_BLOCK, &ends, NULL);
         int r = channel_nodes_list(DIR_OF_CHANNELS, &out, &e);
         if (r < 0)
                 fprintf(stderr, "Error: %s\n", e.msg);
         else
                 fputs(buf_str(&out), stdout);
+        fflush(stdout);
         buf_done(&out);
+        if (r == 0 && waits)
+                sigwait(&ends, &(int){ 0 });
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

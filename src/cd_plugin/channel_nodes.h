@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* channel_nodes: the device nodes of IMEX channels. Lists those that a container has, for pods that check
- * their channels before they start, and for `helm test`. Creates those on the host. */
+ * their channels before they start, for `helm test` and for `kubectl compute-domains test`. Creates those on
+ * the host. */
 #pragma once
 
 #include "base/err.h"
@@ -10,8 +11,9 @@
 /* Appends one line for each channel in the folder `dir` to *out, sorted by number. -1: the folder has no
  * channel; *e has the reason. */
 int channel_nodes_list(const char *dir, struct buf *out, struct err *e);
-/* The main() of the subcommand: prints the channels. Returns 0 if there is at least one. */
-int channel_nodes_main(void);
+/* The main() of the subcommand: prints the channels. Returns 0 if there is at least one. With --wait, it then
+ * waits for SIGTERM or SIGINT first. 2: a wrong argument. */
+int channel_nodes_main(int argc, char **argv);
 
 /* Pods in a user namespace (hostUsers: false) need device nodes of their channels on the host. A process in a
  * user namespace cannot create a device node, so runc bind-mounts the host's node of the same path, and fails

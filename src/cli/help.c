@@ -6,8 +6,8 @@
 
 #define PLUGIN "kubectl compute-domains"
 static const char about[] = "Shows why pods that use ComputeDomains do not start, and the state of the "
-                            "driver. It only reads, with the "
-                            "caller's own permissions, through `kubectl proxy`.";
+                            "driver. It reads with the caller's own "
+                            "permissions, through `kubectl proxy`. Only `test` writes.";
 static const struct {
         int code;
         const char *text;

@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The commands of the kubectl plugin that need a cluster: `test`, which writes, and the page of the racks.
+bats_require_minimum_version 1.5.0
+
+load driver
+
+setup_file() { with_driver 4; }
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+# plugin ARGS...: the plugin as kubectl starts it.
+plugin() {
+	PATH=${kubectl%/*}:$checkout/build/src/cli:$PATH KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache kubectl-compute_domains "$@"
+}
+objects_left() { [[ -n $(k -n "$ns" get pods,computedomains,resourceclaims,resourceclaimtemplates -o name) ]]; }
+none_left() { ! objects_left; }
+
+@test "test creates pods that get channel 0 on each rack, and deletes them" {
+	run -0 plugin test -n "$ns"
+	echo "$output"
+	[[ $output == *'ok '*': 2 of 2 pods have channel 0'* ]]
+	[[ $output != *FAIL* ]]
+	eventually 30 none_left
+}
+
+@test "test checks with any image that has a shell" {
+	run -0 plugin test -n "$ns" --image compute-domains/busybox:test
+	[[ $output == *': 2 of 2 pods have channel 0'* ]]
+}
+
+@test "test names the cause, and deletes the pods that wait" {
+	run -1 plugin test -n "$ns" --image compute-domains/no-such-image:test --timeout 20
+	echo "$output"
+	[[ $output == *'FAIL '* && $output == *CAUSE*'[ContainerFailed]'* ]]
+	eventually 60 none_left
+}
+
+@test "test deletes what it created after Ctrl-C" {
+	# bash starts background jobs with SIGINT ignored, so timeout sends it to a process that is not ignored.
+	run -2 --separate-stderr timeout --signal=INT --preserve-status 8 env PATH="${kubectl%/*}:$checkout/build/src/cli:$PATH" KUBECONFIG="$kubeconfig" \
+		KUBECACHEDIR="$kubectl_cache" kubectl-compute_domains test -n "$ns" --image compute-domains/no-such-image:test
+	[[ $stderr == *interrupted* ]]
+	eventually 60 none_left
+}
+
+@test "a dry run prints manifests that the API server accepts, and creates nothing" {
+	plugin test -n "$ns" --dry-run >"$BATS_TEST_TMPDIR/test.yaml"
+	k apply --dry-run=server -f "$BATS_TEST_TMPDIR/test.yaml" >/dev/null
+	none_left
+}
+
+@test "the page of the racks has each node" {
+	local node
+	plugin racks --html "$BATS_TEST_TMPDIR/racks.html"
+	for node in $(k get nodes -l nvidia.com/gpu.present=true -o jsonpath='{.items[*].metadata.name}'); do
+		grep -qF "<th scope=\"row\">$node</th>" "$BATS_TEST_TMPDIR/racks.html"
+	done
+}
