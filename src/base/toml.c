@@ -298,6 +298,7 @@ static int take_string_value(struct reader *r, struct toml_value *ret) {
 
 static int take_value(struct reader *r, const struct path *path) {
         struct toml_value other, *value = &other;
+        const char *begin = r->p;
         int ret;
         if (!path->list && path->n == r->n_sought && path->same == path->n) {
                 value = &r->value;
@@ -318,6 +319,7 @@ static int take_value(struct reader *r, const struct path *path) {
                 return toml_bad(r, "values that nest too deep");
         ret = list ? take_list(r) : take_inline_table(r, path);
         r->depth--;
+        value->raw = (struct str){ begin, (size_t)(r->p - begin) };
         return ret;
 }
 

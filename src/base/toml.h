@@ -25,6 +25,7 @@ struct toml_value {
         enum toml_kind kind;
         bool truth;               /* the value of a TOML_BOOL */
         char text[TOML_TEXT_MAX]; /* the value of a TOML_STRING */
+        struct str raw;           /* the source text of a list or table, in the document; otherwise empty */
         unsigned line;
 };
 int toml_find(struct str text, const char *const *path, struct toml_value *ret, struct err *e);

@@ -12,6 +12,7 @@
 #include "cd_plugin/facts.h"
 #include "cd_plugin/host_imex.h"
 #include "node/check_judge.h"
+#include "node/check_slice.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/proc_files.h"
 #include "nvidia/toolkit.h"
@@ -58,6 +59,41 @@ void cd_check_channels(struct check_list *l, struct str proc_devices, unsigned c
                               major);
 }
 
+/* The number in the line "Key: N"; -1: there is none. */
+static int64_t parameter_of(struct str params, const char *key) {
+        struct str line;
+        int64_t n;
+
+        while (str_next_line(&params, &line)) {
+                struct str rest = line, name;
+                if (str_next_field(&rest, ':', &name) && str_eq(str_trim(name), str_from(key)) &&
+                    str_to_i64(str_trim(rest), &n))
+                        return n;
+        }
+        return -1;
+}
+
+/* item imex-parameters of compute-domain-kubelet-plugin: NVreg_ImexChannelCount is large enough; also shows
+ * NVreg_CreateImexChannel0 */
+void cd_check_parameters(struct check_list *l, const struct imex_mode *mode, struct str params) {
+        int64_t count = parameter_of(params, "ImexChannelCount"),
+                creates = parameter_of(params, "CreateImexChannel0");
+        char text[160];
+
+        snprintf(text, sizeof text, "NVreg_ImexChannelCount is %lld%s", (long long)count,
+                 creates > 0    ? ", and NVreg_CreateImexChannel0 is 1"
+                 : creates == 0 ? ", and NVreg_CreateImexChannel0 is 0"
+                                : "");
+        if (count < 0)
+                check_list_skipped(l, "imex-parameters", "the driver lists no ImexChannelCount");
+        else if (count == 0)
+                check_list_reason(l, "imex-parameters", REASON_NO_IMEX_CHANNELS, text);
+        else if (mode_assigns_channels(mode) && count < 2)
+                check_list_reason(l, "imex-parameters", REASON_NO_OWN_IMEX_CHANNELS, text);
+        else
+                check_list_ok(l, "imex-parameters", "%s", text);
+}
+
 /* item host-imex of compute-domain-kubelet-plugin: no nvidia-imex of the host is in the way of the
  * daemon; with imex.mode=hostManaged, it is READY */
 /* In the way of a daemon is only an nvidia-imex that answers, as for host_report. */
@@ -90,7 +126,8 @@ void cd_check_host(struct check_list *l, const struct imex_mode *mode, const str
 
 /* ---- reading ---- */
 
-static void check_channels(struct check_list *l, const struct check_node_options *o) {
+static void check_channels(struct check_list *l, const struct check_node_options *o,
+                           const struct imex_mode *mode) {
         const char *path = *o->flags->alt_proc_devices ? o->flags->alt_proc_devices : "/proc/devices";
         _cleanup_(freep) char *params = *o->flags->alt_proc_devices
                                                 ? file_join(o->flags->root_here, "proc/driver/nvidia/params")
@@ -104,8 +141,11 @@ static void check_channels(struct check_list *l, const struct check_node_options
                 check_list_skipped(l, "imex-channels", "%s", e.msg);
                 return;
         }
-        if (file_read(params, PROC_MAX, &text, &n, &e) < 0 ||
-            proc_params_channel_count((struct str){ text, n }, &count, &e) < 0)
+        if (file_read(params, PROC_MAX, &text, &n, &e) < 0)
+                check_list_skipped(l, "imex-parameters", "%s", e.msg);
+        else
+                cd_check_parameters(l, mode, (struct str){ text, n });
+        if (!text || proc_params_channel_count((struct str){ text, n }, &count, &e) < 0)
                 count = EDITS_CHANNELS_DEFAULT;
         cd_check_channels(l, (struct str){ devices, n_devices }, count);
 }
@@ -222,6 +262,7 @@ void cd_check_run(struct check_list *l, const struct cd_check_options *o) {
         const char *module = check_node_module_version(&o->node, l->arena);
         const char *min = mode_runs_daemons(o->mode) ? FACTS_MIN_DRIVER : NULL;
         enum gpu_fabric_kind kind = GPU_FABRIC_ERROR;
+        struct gpu_fabric fabric = { 0 };
         struct nvml_facts facts;
         struct str json;
         struct err e;
@@ -236,9 +277,15 @@ void cd_check_run(struct check_list *l, const struct cd_check_options *o) {
         } else {
                 check_judge_driver_version(l, module, facts.driver_version, min);
                 kind = cd_check_fabric(l, &facts, o->mode, o->strict_fabric);
+                gpu_fabric_from_facts(&facts, o->strict_fabric, &fabric);
         }
-        check_channels(l, &o->node);
+        check_channels(l, &o->node, o->mode);
         bool programs = check_programs(l, o, kind != GPU_FABRIC_NONE);
         check_host(l, o, programs);
         cd_check_toolkit(l, o);
+        check_slice_compare(l, &o->node,
+                            kind == GPU_FABRIC_CLIQUE ? fabric.clique_id
+                            : kind == GPU_FABRIC_NONE ? ""
+                                                      : NULL,
+                            -1);
 }

@@ -26,5 +26,8 @@ enum gpu_fabric_kind cd_check_fabric(struct check_list *l, const struct nvml_fac
                                      const struct imex_mode *mode, bool strict);
 /* Judges the class of device numbers of the channels in /proc/devices. */
 void cd_check_channels(struct check_list *l, struct str proc_devices, unsigned count);
+/* Judges the parameters of the NVIDIA kernel module that concern IMEX channels (/proc/driver/nvidia/params).
+ */
+void cd_check_parameters(struct check_list *l, const struct imex_mode *mode, struct str params);
 /* Judges the answer of the host's nvidia-imex. */
 void cd_check_host(struct check_list *l, const struct imex_mode *mode, const struct host_imex_status *s);

@@ -11,7 +11,9 @@
 #include "gpu_plugin/gpu_devices.h"
 #include "gpu_plugin/gpu_hook.h"
 #include "node/check_judge.h"
+#include "node/check_slice.h"
 #include "nvidia/nvml_line.h"
+#include "nvidia/pci_facts.h"
 #include "nvidia/toolkit.h"
 
 enum { SMALL_MAX = 65536 };
@@ -124,6 +126,21 @@ static char *sys_folder(const struct check_node_options *o) {
         return *o->flags->alt_proc_devices ? file_join(o->flags->root_here, "sys") : xstrdup("/sys");
 }
 
+/* The device nodes of nvidia_drm. */
+static void gpu_check_drm(struct check_list *l, const struct gpu_check_options *o, const struct inventory *in,
+                          const char *sys) {
+        const char *pci[INVENTORY_GPUS_MAX];
+        size_t n = 0;
+
+        for (size_t i = 0; i < in->n_gpus && n < INVENTORY_GPUS_MAX; i++) {
+                char address[PCI_ADDRESS_SIZE];
+                if (!inventory_failed(&in->gpus[i].failure) && in->gpus[i].pci_bus_id &&
+                    pci_address(in->gpus[i].pci_bus_id, address))
+                        pci[n++] = arena_strdup(l->arena, address);
+        }
+        check_node_drm(l, &o->node, sys, pci, n);
+}
+
 static void check_gpus(struct check_list *l, const struct gpu_check_options *o, const char *module) {
         const struct driver_root root = { .host = o->node.flags->root_host,
                                           .here = o->node.flags->root_here };
@@ -140,17 +157,21 @@ static void check_gpus(struct check_list *l, const struct gpu_check_options *o, 
                 check_judge_driver_version(l, module, NULL, NULL);
                 check_list_skipped(l, "gpus", "NVML does not answer");
                 check_node_devices(l, &o->node, NULL, 0);
+                check_slice_compare(l, &o->node, NULL, -1);
                 return;
         }
         check_judge_driver_version(l, module, in.driver_version, NULL);
         gpu_devices_describe(&in, sys, &devices);
         gpu_check_devices(l, &in, &devices);
+        int64_t n_devices = (int64_t)devices.n;
         gpu_devices_done(&devices);
         for (size_t i = 0; i < in.n_gpus && n < INVENTORY_GPUS_MAX; i++)
                 if (!inventory_failed(&in.gpus[i].failure))
                         minors[n++] = (unsigned)in.gpus[i].minor;
         check_node_devices(l, &o->node, minors, n);
         check_files(l, o, in.driver_version);
+        gpu_check_drm(l, o, &in, sys);
+        check_slice_compare(l, &o->node, NULL, n_devices);
 }
 
 static void on_hook(void *u, const char *problem) {

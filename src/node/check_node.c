@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/stderr.h"
-#include "node/check_judge.h"
+#include "node/check_settings.h"
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
 #include "nvidia/nvml_session.h"
@@ -26,7 +26,7 @@
 #include "nvidia/root_walk.h"
 #include "nvidia/toolkit.h"
 
-enum { FLAGS_MAX = 64, SMALL_MAX = 256 << 10, SOCKET_TIMEOUT_S = 5, CONFIGS_MAX = 64, NODES_MAX = 80 };
+enum { FLAGS_MAX = 64, SMALL_MAX = 256 << 10, SOCKET_TIMEOUT_S = 5, CONFIGS_MAX = 64, NODES_MAX = 256 };
 
 /* ---- the command line ---- */
 
@@ -95,6 +95,23 @@ size_t check_node_host_roots(const struct check_node_options *o, struct driver_r
         if (*o->host_root && check_node_is_folder(o->host_root))
                 ret[n++] = (struct driver_root){ .host = "/", .here = o->host_root };
         return n;
+}
+
+static const char *check_node_text(const char *path, struct arena *a) {
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        size_t n;
+
+        return file_read(path, SMALL_MAX, &text, &n, &e) < 0 ? NULL : arena_strndup(a, text, n);
+}
+
+static void check_security(struct check_list *l) {
+        check_settings_security(
+                l, &(struct check_security){
+                           .lockdown = check_node_text("/sys/kernel/security/lockdown", l->arena),
+                           .enforce = check_node_text("/sys/fs/selinux/enforce", l->arena),
+                           .context = check_node_text("/proc/self/attr/current", l->arena),
+                           .nvidia_loaded = check_node_is_folder("/sys/module/nvidia") });
 }
 
 static void check_status(struct check_list *l) {
@@ -176,6 +193,52 @@ static int read_majors(const struct check_node_options *o, struct proc_majors *r
                        : proc_devices_majors((struct str){ text, n }, ret, e);
 }
 
+static struct check_device_node check_node_at(const char *path, unsigned want_major, unsigned want_minor) {
+        struct check_device_node d = { .path = path, .want_major = want_major, .want_minor = want_minor };
+        struct stat st;
+
+        d.there = stat(path, &st) == 0;
+        d.is_char = d.there && S_ISCHR(st.st_mode);
+        d.major = d.is_char ? major(st.st_rdev) : 0;
+        d.minor = d.is_char ? minor(st.st_rdev) : 0;
+        return d;
+}
+
+/* Names in a folder. */
+struct node_names {
+        struct arena *a;
+        const char *items[NODES_MAX];
+        size_t n;
+};
+
+static int take_node_name(void *u, int folder, const char *name, struct err *e) {
+        struct node_names *x = u;
+
+        if (x->n < NODES_MAX)
+                x->items[x->n++] = arena_strdup(x->a, name);
+        return 0;
+}
+
+/* The device nodes of capabilities that exist, "nvidia-cap<minor>" (NVIDIA/nvidia-modprobe). Those of MIG
+ * devices are created when they are needed, so none has to exist. */
+static size_t capability_nodes(struct check_list *l, const char *dev, unsigned major,
+                               struct check_device_node *ret, size_t max) {
+        _cleanup_(freep) char *dir = file_join(dev, "nvidia-caps");
+        struct node_names names = { .a = l->arena };
+        size_t n = 0;
+        struct err e;
+
+        if (!major || file_each(dir, take_node_name, &names, &e) < 0)
+                return 0;
+        for (size_t i = 0; i < names.n && n < max; i++) {
+                unsigned minor;
+                if (sscanf(names.items[i], "nvidia-cap%u", &minor) == 1)
+                        ret[n++] = check_node_at(arena_printf(l->arena, "%s/%s", dir, names.items[i]), major,
+                                                 minor);
+        }
+        return n;
+}
+
 void check_node_devices(struct check_list *l, const struct check_node_options *o, const unsigned *minors,
                         size_t n) {
         _cleanup_(freep) char *dev = check_node_dev(o->flags->root_here);
@@ -198,19 +261,40 @@ void check_node_devices(struct check_list *l, const struct check_node_options *o
                 bool gpu = i >= ARRAY_LEN(shared);
                 unsigned minor = gpu ? minors[i - ARRAY_LEN(shared)] : shared[i].minor;
                 const char *name = gpu ? arena_printf(l->arena, "nvidia%u", minor) : shared[i].name;
-                struct check_device_node d = { .path = arena_printf(l->arena, "%s/%s", dev, name),
-                                               .want_major = gpu ? majors.gpu : shared[i].major,
-                                               .want_minor = minor };
-                struct stat st;
-                if (!d.want_major) /* the module is not loaded, which is another item */
-                        continue;
-                d.there = stat(d.path, &st) == 0;
-                d.is_char = d.there && S_ISCHR(st.st_mode);
-                d.major = d.is_char ? major(st.st_rdev) : 0;
-                d.minor = d.is_char ? minor(st.st_rdev) : 0;
-                nodes[count++] = d;
+                unsigned major = gpu ? majors.gpu : shared[i].major;
+                if (major) /* otherwise the module is not loaded, which is another item */
+                        nodes[count++] =
+                                check_node_at(arena_printf(l->arena, "%s/%s", dev, name), major, minor);
         }
+        count += capability_nodes(l, dev, majors.caps, nodes + count, NODES_MAX - count);
         check_judge_device_nodes(l, nodes, count);
+}
+
+/* The folder of sysfs has a folder for each device node: "drm/card0", with its number in the file "dev". */
+void check_node_drm(struct check_list *l, const struct check_node_options *o, const char *sys,
+                    const char *const *pci, size_t n) {
+        _cleanup_(freep) char *dev = check_node_dev(o->flags->root_here);
+        struct check_device_node nodes[NODES_MAX];
+        size_t count = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(freep) char *dir = xasprintf("%s/bus/pci/devices/%s/drm", sys, pci[i]);
+                struct node_names names = { .a = l->arena };
+                struct err e;
+                if (file_each(dir, take_node_name, &names, &e) < 0)
+                        continue; /* nvidia_drm is not loaded */
+                for (size_t k = 0; k < names.n && count < NODES_MAX; k++) {
+                        _cleanup_(freep) char *path = xasprintf("%s/%s/dev", dir, names.items[k]);
+                        const char *text = check_node_text(path, l->arena);
+                        unsigned major, minor;
+                        if (text && sscanf(text, "%u:%u", &major, &minor) == 2)
+                                nodes[count++] = check_node_at(
+                                        arena_printf(l->arena, "%s/dri/%s", dev, names.items[k]), major,
+                                        minor);
+                }
+        }
+        if (count)
+                check_judge_device_nodes(l, nodes, count);
 }
 
 /* ---- the container runtime ---- */
@@ -263,6 +347,7 @@ static void check_runtime(struct check_list *l, const struct check_node_options 
                                 return;
                         }
         check_judge_runtime(l, f.items, f.n);
+        check_settings_spec_dirs(l, f.items, f.n, o->flags->cdi_root);
 }
 
 /* ---- the plugin ---- */
@@ -358,6 +443,7 @@ void check_node_common(struct check_list *l, const struct check_node_options *o)
 
         uname(&kernel);
         check_judge_kernel(l, kernel.release);
+        check_security(l);
         check_status(l);
         check_modules(l, o);
         check_root(l, o->flags);

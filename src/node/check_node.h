@@ -36,9 +36,15 @@ char *check_node_dev(const char *root_here);
 /* The version of the loaded kernel module, in the arena; NULL: unknown. */
 const char *check_node_module_version(const struct check_node_options *o, struct arena *a);
 
-/* Checks device nodes of the driver: nvidiactl, nvidia-uvm, nvidia-uvm-tools, and nvidia<minor> of GPUs. */
+/* Checks device nodes of the driver: nvidiactl, nvidia-uvm, nvidia-uvm-tools, nvidia<minor> of GPUs, and
+ * those of capabilities that exist. */
 void check_node_devices(struct check_list *l, const struct check_node_options *o, const unsigned *minors,
                         size_t n);
+
+/* Checks the DRM device nodes of the GPUs at these PCI addresses, if nvidia_drm has created any. `sys` is the
+ * path of sysfs. */
+void check_node_drm(struct check_list *l, const struct check_node_options *o, const char *sys,
+                    const char *const *pci, size_t n);
 
 /* Queries NVML in a separate process, in a mount namespace in which NVML creates no device nodes
  * (nvml_worker.h). `verb` is an NVML_ASK_* of nvml_line.h. Returns 0 with the answer in the arena, or -1.

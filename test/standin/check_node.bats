@@ -97,6 +97,27 @@ snapshot() {
         [[ $output == *"problem  imex-channels"*"Fix: "* ]]
 }
 
+@test "device nodes of capabilities and of DRM are compared with the driver's numbers" {
+        printf '%s\n' 'Character devices:' '195 nvidia' '234 nvidia-caps-imex-channels' '236 nvidia-caps' '511 nvidia-uvm' '' 'Block devices:' >"$DIR/devices"
+        mkdir -p "$ROOT/dev/nvidia-caps" "$ROOT/dev/dri"
+        mknod "$ROOT/dev/nvidia-caps/nvidia-cap1" c 236 1
+        mknod "$ROOT/dev/nvidia-caps/nvidia-cap2" c 237 2
+        mknod "$ROOT/dev/dri/card1" c 226 1
+        mkdir -p "$ROOT/sys/bus/pci/devices/0008:01:00.0/drm"/{card1,renderD128}
+        echo 226:1 >"$ROOT/sys/bus/pci/devices/0008:01:00.0/drm/card1/dev"
+        echo 226:128 >"$ROOT/sys/bus/pci/devices/0008:01:00.0/drm/renderD128/dev"
+        check "$GPU_PLUGIN"
+        item device-nodes problem "nvidia-cap2 is device 237:2, and the driver's is 236:2"
+        rm "$ROOT/dev/nvidia-caps/nvidia-cap2"
+        check "$GPU_PLUGIN"
+        item device-nodes ok "6 device nodes"
+        item device-nodes problem "dri/renderD128 does not exist"
+        mknod "$ROOT/dev/dri/renderD128" c 226 128
+        check "$GPU_PLUGIN"
+        item device-nodes ok "2 device nodes"
+        item resource-slice skipped
+}
+
 @test "a node without multi-node NVLink needs no IMEX" {
         echo FABRIC_STATE=0 >>"$CONF"
         rm "$ROOT"/usr/bin/nvidia-imex{,-ctl}

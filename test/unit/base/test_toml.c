@@ -155,6 +155,10 @@ static void a_setting_at_a_longer_path(void **state) {
         assert_true(v.truth);
         find("[plugins.'io.x.cri'.containerd]\nname = 7", &v);
         assert_int_equal(v.kind, TOML_OTHER);
+        assert_int_equal(v.raw.n, 0);
+        find("[plugins.'io.x.cri'.containerd]\nname = [ 'a',\n\"b\" ] # c", &v);
+        assert_int_equal(v.kind, TOML_OTHER);
+        assert_true(str_eq(v.raw, STR("[ 'a',\n\"b\" ]")));
         find("[plugins.'io.x.cri'.containerd]\nname = 'nvidia\\u0000x'\nnext = \"a\\u0000b\"", &v);
         assert_int_equal(v.kind, TOML_STRING);
         char long_text[2 * TOML_TEXT_MAX + 64];

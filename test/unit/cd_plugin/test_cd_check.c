@@ -62,6 +62,26 @@ static void the_driver_needs_imex_channels(void **state) {
         expect("imex-channels", CHECK_PROBLEM, "nvidia-caps-imex-channels");
 }
 
+static void parameters(const struct imex_mode *m, const char *text, enum check_state state,
+                       const char *want) {
+        cd_check_parameters(&list, m, str_from(text));
+        expect("imex-parameters", state, want);
+}
+
+static void parameters_of_the_driver_must_give_enough_channels(void **state) {
+        const struct imex_mode *shared = mode("driverManaged", NULL), *own = mode("driverManaged", "channel");
+
+        parameters(shared, "ResmanDebugLevel: 4294967295\nImexChannelCount: 2048\nCreateImexChannel0: 1\n",
+                   CHECK_OK, "is 2048, and NVreg_CreateImexChannel0 is 1");
+        parameters(shared, "ImexChannelCount: 1\n", CHECK_OK, "is 1");
+        parameters(shared, "ImexChannelCount: 0\n", CHECK_PROBLEM, "is 0");
+        parameters(own, "ImexChannelCount: 1\nCreateImexChannel0: 0\n", CHECK_PROBLEM, "is 1");
+        parameters(own, "ImexChannelCount: 2048\n", CHECK_OK, "is 2048");
+        parameters(shared, "", CHECK_SKIPPED, "no ImexChannelCount");
+        parameters(shared, "ImexChannelCount: many\nXImexChannelCount: 3\n", CHECK_SKIPPED,
+                   "no ImexChannelCount");
+}
+
 static void host(const struct imex_mode *m, enum host_state state, enum imex_status imex,
                  const char *reason) {
         struct host_imex_status s = { .state = state };
@@ -100,6 +120,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(the_state_of_the_fabric_is_judged, begin, end),
                 cmocka_unit_test_setup_teardown(the_driver_needs_imex_channels, begin, end),
+                cmocka_unit_test_setup_teardown(parameters_of_the_driver_must_give_enough_channels, begin,
+                                                end),
                 cmocka_unit_test_setup_teardown(imex_of_the_host_is_in_the_way_of_the_daemon, begin, end),
                 cmocka_unit_test_setup_teardown(hosts_that_run_imex_must_be_ready, begin, end),
         };

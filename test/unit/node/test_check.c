@@ -10,7 +10,7 @@
 
 #include "api/reasons.h"
 #include "base/json.h"
-#include "node/check_judge.h"
+#include "node/check_settings.h"
 #include "world/check_items.h"
 
 /* Checks the last item, and empties the list. `want` is a part of its text. */
@@ -150,6 +150,97 @@ static void the_runtime_must_use_cdi(void **state) {
         expect("container-runtime", CHECK_SKIPPED, "cannot be read");
 }
 
+static void lockdown_and_selinux_are_problems_only_if_they_stop_something(void **state) {
+        check_settings_security(&list, &(struct check_security){ 0 });
+        expect("security-modules", CHECK_SKIPPED, "neither");
+        check_settings_security(&list,
+                                &(struct check_security){ .lockdown = "none [integrity] confidentiality\n" });
+        expect("security-modules", CHECK_PROBLEM, "lockdown is integrity");
+        check_settings_security(&list,
+                                &(struct check_security){ .lockdown = "none [integrity] confidentiality\n",
+                                                          .nvidia_loaded = true });
+        expect("security-modules", CHECK_OK, "lockdown is integrity");
+        check_settings_security(&list, &(struct check_security){ .lockdown = "[none] integrity\n" });
+        expect("security-modules", CHECK_OK, "lockdown is none, SELinux is off");
+        check_settings_security(&list, &(struct check_security){ .lockdown = "garbage", .enforce = "1\n" });
+        expect("security-modules", CHECK_OK, "lockdown is unknown, SELinux enforces");
+        check_settings_security(
+                &list,
+                &(struct check_security){ .enforce = "1", .context = "system_u:system_r:container_t:s0:c1" });
+        expect("security-modules", CHECK_PROBLEM, "runs as container_t");
+        check_settings_security(
+                &list, &(struct check_security){ .enforce = "1", .context = "system_u:system_r:spc_t:s0" });
+        expect("security-modules", CHECK_OK, "enforces");
+        check_settings_security(
+                &list,
+                &(struct check_security){ .enforce = "0", .context = "system_u:system_r:container_t:s0" });
+        expect("security-modules", CHECK_OK, "permissive");
+        /* A profile of AppArmor. */
+        check_settings_security(&list, &(struct check_security){ .enforce = "1", .context = "unconfined\n" });
+        expect("security-modules", CHECK_OK, "enforces");
+}
+
+static void spec_dirs(const char *text, enum check_state state, const char *want) {
+        const struct check_config c = { "/etc/containerd/config.toml", str_from(text) };
+        check_settings_spec_dirs(&list, &c, 1, "/var/run/cdi");
+        expect("cdi-spec-dirs", state, want);
+}
+
+static void the_runtime_must_read_the_folder_of_the_cdi_files(void **state) {
+#define TABLE "[plugins.'io.containerd.cri.v1.runtime']\n"
+        spec_dirs("version = 3\n", CHECK_OK, "no configuration sets it");
+        spec_dirs(TABLE "cdi_spec_dirs = ['/etc/cdi', \"/var/run/cdi\"]\n", CHECK_OK,
+                  "contains '/var/run/cdi'");
+        spec_dirs(TABLE "cdi_spec_dirs = [\n '/etc/cdi',\n '/run/cdi/' ]\n", CHECK_OK, "contains");
+        spec_dirs(TABLE "cdi_spec_dirs = ['/etc/cdi']\n", CHECK_PROBLEM, "does not contain '/var/run/cdi'");
+        spec_dirs(TABLE "cdi_spec_dirs = []\n", CHECK_PROBLEM, "does not contain");
+        spec_dirs(TABLE "cdi_spec_dirs = ['/opt/run/cdi', '/run/cdi2', 'var/run/cdi']\n", CHECK_PROBLEM,
+                  "does not");
+        spec_dirs(TABLE "cdi_spec_dirs = '/var/run/cdi'\n", CHECK_PROBLEM, "does not contain");
+        spec_dirs("[plugins.'io.containerd.grpc.v1.cri']\ncdi_spec_dirs = ['/var/run/cdi']\n", CHECK_OK,
+                  "contains");
+        spec_dirs("[crio.runtime]\ncdi_spec_dirs = [ \"/etc/cdi\" ]\n", CHECK_PROBLEM, "does not contain");
+        spec_dirs(TABLE "cdi_spec_dirs = ['/run/cdi'\n", CHECK_SKIPPED, "cannot be read");
+        check_settings_spec_dirs(&list, NULL, 0, "/var/run/cdi");
+        expect("cdi-spec-dirs", CHECK_SKIPPED, "sees no configuration");
+#undef TABLE
+        /* A drop-in replaces the list of the main file. */
+        const struct check_config two[] = {
+                { "/etc/containerd/config.toml",
+                  STR("[plugins.'io.containerd.cri.v1.runtime']\ncdi_spec_dirs=['/run/cdi']") },
+                { "/etc/containerd/conf.d/x.toml",
+                  STR("[plugins.'io.containerd.cri.v1.runtime']\ncdi_spec_dirs=['/x']") }
+        };
+        check_settings_spec_dirs(&list, two, 2, "/var/run/cdi");
+        expect("cdi-spec-dirs", CHECK_PROBLEM, "x.toml");
+}
+
+static void resource_slices_must_match_the_node(void **state) {
+        struct slice_device devices[] = { { .name = "channel-0", .clique_id = "f.1" },
+                                          { .name = "daemon-0", .clique_id = "f.1" } };
+        struct slice slice = { .devices = devices, .n_devices = 2 }, empty = { 0 };
+        check_settings_slices(
+                &list, &(struct check_slices){ .items = &slice, .n = 1, .clique = "f.1", .devices = -1 });
+        expect("resource-slice", CHECK_OK, "1 ResourceSlice with 2 devices");
+        check_settings_slices(&list, &(struct check_slices){ .items = &slice, .n = 1, .devices = -1 });
+        expect("resource-slice", CHECK_OK, "2 devices");
+        check_settings_slices(
+                &list, &(struct check_slices){ .items = &slice, .n = 1, .clique = "f.2", .devices = -1 });
+        expect("resource-slice", CHECK_PROBLEM, "partition 'f.1', and the GPUs report 'f.2'");
+        check_settings_slices(&list,
+                              &(struct check_slices){ .items = &slice, .n = 1, .clique = "", .devices = -1 });
+        expect("resource-slice", CHECK_PROBLEM, "report ''");
+        check_settings_slices(&list, &(struct check_slices){ .items = &slice, .n = 1, .devices = 3 });
+        expect("resource-slice", CHECK_PROBLEM, "have 2 devices, and the node has 3");
+        check_settings_slices(
+                &list, &(struct check_slices){ .items = &empty, .n = 1, .clique = "f.1", .devices = -1 });
+        expect("resource-slice", CHECK_PROBLEM, "has no device");
+        check_settings_slices(&list, &(struct check_slices){ .items = &empty, .n = 1, .devices = 0 });
+        expect("resource-slice", CHECK_OK, "0 devices");
+        check_settings_slices(&list, &(struct check_slices){ .devices = -1 });
+        expect("resource-slice", CHECK_PROBLEM, "no ResourceSlice of this node");
+}
+
 static void each_item_is_one_line_of_text(void **state) {
         struct buf b = BUF_INIT(4096);
         check_list_ok(&list, "kernel", "Linux %d", 6);
@@ -206,6 +297,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(folders_must_be_writable, begin, end),
                 cmocka_unit_test_setup_teardown(a_full_disk_is_a_problem, begin, end),
                 cmocka_unit_test_setup_teardown(the_runtime_must_use_cdi, begin, end),
+                cmocka_unit_test_setup_teardown(lockdown_and_selinux_are_problems_only_if_they_stop_something,
+                                                begin, end),
+                cmocka_unit_test_setup_teardown(the_runtime_must_read_the_folder_of_the_cdi_files, begin,
+                                                end),
+                cmocka_unit_test_setup_teardown(resource_slices_must_match_the_node, begin, end),
                 cmocka_unit_test_setup_teardown(each_item_is_one_line_of_text, begin, end),
                 cmocka_unit_test_setup_teardown(only_a_problem_changes_the_exit_status, begin, end),
                 cmocka_unit_test_setup_teardown(the_json_has_its_documented_form, begin, end),
