@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/fabric.h"
 
-#include <openssl/sha.h>
 #include <string.h>
 
 #include "api/names.h"
