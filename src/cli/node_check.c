@@ -38,12 +38,13 @@ static void node_lines(struct diagnosis *d, const struct inventory_node *x) {
                 diagnosis_line(d, TERM_OK, "used by", "%s", inventory_user(d->v, x->holders[i]));
 }
 
-static void node_causes(struct diagnosis *d, const struct inventory_node *x) {
+void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x) {
         const struct pod *daemon = x->daemon ? &x->daemon->daemon->pod : NULL;
         const struct reason *r =
                 daemon && !streq(daemon->ready, "true") ? reason_find_message(daemon->reason) : NULL;
         static const char *const events[] = { REASON_HOST_IMEX_CONFLICT, REASON_HOST_IMEX_DOWN };
-        if (!node_ready(&x->node->node))
+        view_read(d->v, VIEW_EVENTS, "default"); /* of Nodes */
+        if (!x->node || !node_ready(&x->node->node))
                 diagnosis_add(d, reason_cause(CAUSE_NODE_DOWN), NULL, "the Node %s is not Ready", x->name);
         if (!x->plugin || !pod_object_ready(x->plugin))
                 plugin_diagnose(d, x->name);
@@ -69,7 +70,7 @@ static void node_causes(struct diagnosis *d, const struct inventory_node *x) {
                         diagnosis_add(d, reason_find(REASON_OF_NODE, events[i]), NULL, "%s",
                                       str_or(e->message, e->reason));
         }
-        if (streq(x->node->node.imex_daemon, "true"))
+        if (x->node && streq(x->node->node.imex_daemon, "true"))
                 daemon_diagnose(d, x->name);
 }
 
@@ -95,7 +96,7 @@ bool node_diagnose(struct diagnosis *d, const char *name) {
         }
         node_lines(d, &x);
         if (complete)
-                node_causes(d, &x);
+                node_diagnose_causes(d, &x);
         d->fine = complete && d->n_causes == 0;
         return true;
 }

@@ -55,3 +55,5 @@ bool pod_diagnose(struct diagnosis *d, const char *ns, const char *name);
 bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name);
 bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name);
 bool node_diagnose(struct diagnosis *d, const char *name);
+/* Adds the causes of a node of the inventory. The lists of the inventory must be complete. */
+void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x);

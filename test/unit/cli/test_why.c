@@ -473,6 +473,13 @@ static void a_node_that_withholds_is_explained(void **state) {
         WHY("node/a2", "node-withholds", COMMAND_PROBLEM);
 }
 
+/* It offers its channel, and pods that use it would wait. */
+static void imex_of_the_host_is_named_for_a_node_that_offers_its_channel(void **state) {
+        (void)state;
+        cluster_event(cluster, "Node", NULL, "a2", "HostIMEXConflict", "nvidia-imex also runs on the host");
+        WHY("node/a2", "node-host-imex", COMMAND_PROBLEM);
+}
+
 /* The Event expires after an hour. */
 static void the_report_of_the_plugin_replaces_an_expired_event(void **state) {
         (void)state;
@@ -540,6 +547,7 @@ int main(void) {
                 T(a_list_that_fails_proves_nothing),
                 T(a_job_is_represented_by_the_pod_that_waits),
                 T(a_node_that_withholds_is_explained),
+                T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
                 T(the_report_of_the_plugin_replaces_an_expired_event),
                 T(a_healthy_node_is_fine),
                 T(a_computedomain_that_is_not_ready_is_explained_by_its_conditions),
