@@ -32,3 +32,7 @@ struct source *bundle_writer_source(struct bundle_writer *w);
 /* Renders the bundle as a tar file. */
 void bundle_writer_render(struct bundle_writer *w, struct buf *out);
 void bundle_writer_free(struct bundle_writer *w);
+
+/* Reads what a bundle contains: the objects that the commands read, of all namespaces or of `ns` and the
+ * driver's namespace. */
+void bundle_read_all(struct view *v, const char *ns);

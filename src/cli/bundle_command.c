@@ -2,12 +2,28 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "cli/bundle.h"
 #include "cli/command_table.h"
 
-static void bundle_read_all(struct view *v, const char *ns) {
+/* Kinds of which only the driver's objects are of interest, because there may be many others. */
+static bool bundle_read_own(struct view *v, enum view_kind k) {
+        static const char *const crds[] = { "computedomains." CD_GROUP, "computedomainfabrics." CD_GROUP,
+                                            "computedomaincliques." CD_GROUP };
+        for (size_t i = 0; k == VIEW_CRDS && i < ARRAY_LEN(crds); i++)
+                view_read_one(v, k, NULL, crds[i]);
+        if (k == VIEW_NAMESPACES && v->driver_ns)
+                view_read_one(v, k, NULL, v->driver_ns);
+        if (k == VIEW_LEASES && v->driver_ns)
+                view_read(v, k, v->driver_ns);
+        return k == VIEW_CRDS || k == VIEW_NAMESPACES || k == VIEW_LEASES;
+}
+
+void bundle_read_all(struct view *v, const char *ns) {
         view_find_driver(v);
         for (size_t k = 0; k < VIEW_KINDS; k++) {
+                if (bundle_read_own(v, (enum view_kind)k))
+                        continue;
                 if (k != VIEW_PODS && k != VIEW_EVENTS && k != VIEW_QUOTAS && k != VIEW_POLICIES) {
                         view_read_all(v, (enum view_kind)k, ns);
                 } else if (options.all_namespaces) {

@@ -38,6 +38,7 @@ struct command {
         const struct option *options; /* its own options; NULL: none */
         bool reads;                   /* it reads a cluster or a bundle */
         bool no_bundle;               /* it cannot read a bundle */
+        void (*page)(struct buf *out); /* appends to its section of the documentation; NULL: nothing */
         int (*run)(struct cli *c);    /* returns an exit code */
 };
 

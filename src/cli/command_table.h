@@ -5,4 +5,4 @@
 #include "cli/command.h"
 
 extern const struct command command_status, command_why, command_watch, command_racks, command_explain,
-        command_bundle, command_version, command_completion, command_test;
+        command_test, command_doctor, command_new, command_bundle, command_version, command_completion;

@@ -9,8 +9,9 @@
 #include "cli/command_table.h"
 
 const struct command *const command_list[] = {
-        &command_status, &command_why,    &command_watch,   &command_racks,      &command_explain,
-        &command_test,   &command_bundle, &command_version, &command_completion, NULL,
+        &command_status,  &command_why,     &command_watch,      &command_racks,
+        &command_explain, &command_doctor,  &command_test,       &command_new,
+        &command_bundle,  &command_version, &command_completion, NULL,
 };
 
 const struct command *command_find(const char *name) {

@@ -47,14 +47,16 @@ struct doctor {
         struct view *v;
         struct arena *a;
         unsigned mode;
-        const char *ns; /* the namespace of the driver, or where it is to be installed */
+        const char *ns;    /* the namespace of the driver, or where it is to be installed */
         const char *check; /* the name of the check that runs now */
         struct doctor_result *results;
         size_t n, cap;
         struct inventory inv;                     /* only in a running installation */
         const struct workload_object *controller; /* this driver's; NULL: none */
         const struct workload_object *plugin;
-        struct node_cause *causes; /* of all nodes, cli/doctor_nodes.c */
+        const struct workload_object *gpus_only; /* the DaemonSet, if it has no plugin for ComputeDomains */
+        const struct workload_object *go;        /* the DaemonSet of the Go driver; NULL: none */
+        struct node_cause *causes;               /* of all nodes, cli/doctor_nodes.c */
         size_t n_causes, cap_causes;
         bool has_causes;
 };
@@ -101,8 +103,14 @@ struct doctor_check {
         void (*run)(struct doctor *d);
 };
 /* The checks, by file. Each list ends with a name of NULL. */
-extern const struct doctor_check doctor_cluster_checks[], doctor_install_checks[],
-        doctor_chart_checks[], doctor_node_checks[], doctor_go_checks[];
+extern const struct doctor_check doctor_cluster_checks[], doctor_install_checks[], doctor_chart_checks[],
+        doctor_node_checks[], doctor_go_checks[];
+
+struct doctor_options {
+        bool pre, from_go;
+        const char *node;
+};
+extern struct doctor_options doctor_options;
 
 /* Adds what `check-node` of both plugins finds on a node. `kubectl` is the program, with the arguments that
  * choose cluster and user. */

@@ -157,6 +157,8 @@ void command_page(struct buf *out) {
                 add_text(out, (*x)->text, true);
                 if ((*x)->options)
                         page_options(out, (*x)->options, false);
+                if ((*x)->page)
+                        (*x)->page(out);
         }
 }
 

@@ -110,19 +110,12 @@ static void add_holder(struct pod_case *c, const struct reason *r, const char *m
                       "the channel of %s is still held by %s/%s%s", c->pod->node, ns, pod_name, ends);
 }
 
-static bool policy_selects(const struct policy_object *p, const struct pod_object *pod) {
-        for (size_t i = 0; i < p->n_selector; i++)
-                if (!streq(pod_object_label(pod, p->selector[i].key), p->selector[i].value))
-                        return false;
-        return !p->expressions.n || str_eq(p->expressions, STR("[]"));
-}
-
 /* NetworkPolicies that select the daemon, except the chart's own. */
 static const char *policies_of(struct pod_case *c, const struct pod_object *daemon) {
         struct message_list names = { 0 };
         view_read(c->v, VIEW_POLICIES, daemon->o.meta.ns);
         VIEW_EACH(c->v, VIEW_POLICIES, struct policy_object, p)
-        if (streq(p->o.meta.ns, daemon->o.meta.ns) && policy_selects(p, daemon) &&
+        if (streq(p->o.meta.ns, daemon->o.meta.ns) && policy_object_selects(p, daemon) &&
             !jd_pair_get(p->selector, p->n_selector, CD_LABEL_COMPONENT))
                 message_add(&names, "\"%s\"", p->o.meta.name);
         return message_end(&names, c->d->a);

@@ -137,10 +137,12 @@ static const struct jd_field f_taint[] = { JD_STR(struct node_taint, "key", key)
                                            JD_STR(struct node_taint, "value", value),
                                            JD_STR(struct node_taint, "effect", effect), JD_END };
 const struct jd_field node_object_fields[] = {
+        JD_MAP(struct node_object, "metadata>labels", labels),
         JD_LIST(struct node_object, "spec>taints", all_taints, struct node_taint, f_taint),
         JD_MAP(struct node_object, "status>allocatable", allocatable),
         JD_STR(struct node_object, "status>nodeInfo>containerRuntimeVersion", runtime),
         JD_STR(struct node_object, "status>nodeInfo>kubeletVersion", kubelet),
+        JD_STR(struct node_object, "status>nodeInfo>kernelVersion", kernel),
         JD_STR(struct node_object, "status>nodeInfo>architecture", arch),
         JD_END,
 };
@@ -192,12 +194,31 @@ const struct jd_field quota_object_fields[] = {
         JD_OBJ(struct quota_object, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct quota_object, "status>hard", hard),
         JD_MAP(struct quota_object, "status>used", used),
+        JD_STRS(struct quota_object, "spec>scopes", scopes),
+        JD_RAW(struct quota_object, "spec>scopeSelector", scope),
         JD_END,
 };
 
+static const struct jd_field f_policy_port[] = { JD_STR(struct policy_port, "protocol", protocol),
+                                                 JD_RAW(struct policy_port, "port", port),
+                                                 JD_INT(struct policy_port, "endPort", end), JD_END };
+static const struct jd_field f_policy_rule[] = {
+        JD_LIST(struct policy_rule, "ports", ports, struct policy_port, f_policy_port),
+        JD_END,
+};
 const struct jd_field policy_object_fields[] = {
         JD_OBJ(struct policy_object, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct policy_object, "spec>podSelector>matchLabels", selector),
         JD_RAW(struct policy_object, "spec>podSelector>matchExpressions", expressions),
+        JD_STRS(struct policy_object, "spec>policyTypes", types),
+        JD_LIST(struct policy_object, "spec>ingress", ingress, struct policy_rule, f_policy_rule),
+        JD_LIST(struct policy_object, "spec>egress", egress, struct policy_rule, f_policy_rule),
         JD_END,
 };
+
+bool policy_object_selects(const struct policy_object *p, const struct pod_object *pod) {
+        for (size_t i = 0; i < p->n_selector; i++)
+                if (!streq(pod_object_label(pod, p->selector[i].key), p->selector[i].value))
+                        return false;
+        return !p->expressions.n || str_eq(p->expressions, STR("[]"));
+}

@@ -100,7 +100,9 @@ struct node_object {
         size_t n_all_taints;
         struct jd_pair *allocatable;
         size_t n_allocatable;
-        const char *runtime, *kubelet, *arch;
+        struct jd_pair *labels;
+        size_t n_labels;
+        const char *runtime, *kubelet, *kernel, *arch;
 };
 extern const struct jd_field node_object_fields[];
 
@@ -142,13 +144,31 @@ struct quota_object {
         struct kube_object o;
         struct jd_pair *hard, *used;
         size_t n_hard, n_used;
+        const char **scopes; /* spec.scopes */
+        size_t n_scopes;
+        struct str scope; /* spec.scopeSelector, as JSON */
 };
 extern const struct jd_field quota_object_fields[];
 
+struct policy_port {
+        const char *protocol;
+        struct str port; /* a number or a name, as JSON; empty: all ports */
+        int64_t end;
+};
+struct policy_rule {
+        struct policy_port *ports; /* none: all ports */
+        size_t n_ports;
+};
 struct policy_object {
         struct kube_object o;
         struct jd_pair *selector; /* spec.podSelector.matchLabels; empty: all Pods */
         size_t n_selector;
         struct str expressions; /* spec.podSelector.matchExpressions, as JSON */
+        const char **types;     /* spec.policyTypes */
+        size_t n_types;
+        struct policy_rule *ingress, *egress;
+        size_t n_ingress, n_egress;
 };
 extern const struct jd_field policy_object_fields[];
+/* Whether the policy selects the Pod. False if it has matchExpressions, which are not evaluated. */
+bool policy_object_selects(const struct policy_object *p, const struct pod_object *pod);

@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "api/resources.h"
+#include "cli/doctor_kinds.h"
 
 enum { OBJECTS_MAX = 2000000 };
 
@@ -33,6 +34,15 @@ static const struct {
                            sizeof(struct class_object) },
         [VIEW_QUOTAS] = { &tool_kinds_quotas, quota_object_fields, NULL, sizeof(struct quota_object) },
         [VIEW_POLICIES] = { &tool_kinds_policies, policy_object_fields, NULL, sizeof(struct policy_object) },
+        [VIEW_NAMESPACES] = { &kube_namespaces, namespace_object_fields, NULL,
+                              sizeof(struct namespace_object) },
+        [VIEW_CRDS] = { &kube_crds, crd_object_fields, NULL, sizeof(struct crd_object) },
+        [VIEW_ADMISSION] = { &doctor_kinds_admission, admission_object_fields, NULL,
+                             sizeof(struct admission_object) },
+        [VIEW_BINDINGS] = { &doctor_kinds_bindings, admission_object_fields, NULL,
+                            sizeof(struct admission_object) },
+        [VIEW_LEASES] = { &kube_leases, lease_object_fields, NULL, sizeof(struct lease_object) },
+        [VIEW_CLIQUES] = { &doctor_kinds_cliques, clique_object_fields, NULL, sizeof(struct clique_object) },
 };
 
 void view_init(struct view *v, struct source *s) {
@@ -194,6 +204,12 @@ static const struct view_list *view_deciding(const struct view *v, enum view_kin
 enum view_state view_state(const struct view *v, enum view_kind k, const char *ns) {
         const struct view_list *l = view_deciding(v, k, ns);
         return l ? l->state : VIEW_UNREADABLE;
+}
+
+enum view_state view_state_one(const struct view *v, enum view_kind k, const char *ns, const char *name) {
+        const struct view_list *one = view_list_of(v, k, ns, name);
+        enum view_state whole = view_state(v, k, ns);
+        return one && one->state < whole ? one->state : whole;
 }
 
 const char *view_why(const struct view *v, enum view_kind k, const char *ns) {

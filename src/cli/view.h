@@ -27,6 +27,12 @@ enum view_kind {
         VIEW_CLASSES,
         VIEW_QUOTAS,
         VIEW_POLICIES,
+        VIEW_NAMESPACES,
+        VIEW_CRDS,
+        VIEW_ADMISSION, /* ValidatingAdmissionPolicies */
+        VIEW_BINDINGS,  /* of these */
+        VIEW_LEASES,
+        VIEW_CLIQUES, /* of the Go driver */
         VIEW_KINDS
 };
 
@@ -73,6 +79,8 @@ void view_read_all(struct view *v, enum view_kind k, const char *instead);
 void view_read_one(struct view *v, enum view_kind k, const char *ns, const char *name);
 /* Whether the objects of a namespace (NULL: of all) were read, and all of them. */
 enum view_state view_state(const struct view *v, enum view_kind k, const char *ns);
+/* The same for one object, which view_read_one() has read. */
+enum view_state view_state_one(const struct view *v, enum view_kind k, const char *ns, const char *name);
 /* Why the state is not complete; NULL: no error is known. */
 const char *view_why(const struct view *v, enum view_kind k, const char *ns);
 /* Whether the server does not serve the kind. */

@@ -28,7 +28,7 @@ struct cluster {
         struct source source;
         struct cluster_object objects[OBJECTS_MAX];
         size_t n;
-        const char *confined;
+        const char *confined, *version;
         struct {
                 const struct kube_resource *res;
                 struct err e;
@@ -62,8 +62,7 @@ static int fake_list(struct source *s, const struct source_query *q, source_obje
 }
 
 static const char *fake_version(struct source *s) {
-        (void)s;
-        return "v1.36.3";
+        return CONTAINER(s, struct cluster, source)->version;
 }
 
 static void fake_free(struct source *s) {
@@ -93,7 +92,6 @@ void cluster_remove_all(struct cluster *c, const struct kube_resource *res) {
 
 void cluster_put(struct cluster *c, const struct kube_resource *res, const char *fmt, ...) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
-        struct err e;
         va_list ap;
         va_start(ap, fmt);
         buf_vaddf(&b, fmt, ap);
@@ -101,9 +99,14 @@ void cluster_put(struct cluster *c, const struct kube_resource *res, const char 
         for (size_t i = 0; i < b.n; i++)
                 if (b.p[i] == '\'')
                         b.p[i] = '"';
-        yyjson_doc *parsed = json_parse((struct str){ buf_str(&b), b.n }, 0, &e);
+        cluster_put_json(c, res, buf_str(&b));
+}
+
+void cluster_put_json(struct cluster *c, const struct kube_resource *res, const char *json) {
+        struct err e;
+        yyjson_doc *parsed = json_parse(str_from(json), 0, &e);
         if (!parsed)
-                fail_msg("%s in %s", e.msg, buf_str(&b));
+                fail_msg("%s in %s", e.msg, json);
         yyjson_mut_doc *m = yyjson_doc_mut_copy(parsed, NULL);
         yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(m), "metadata");
         const char *ns = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "namespace")),
@@ -218,9 +221,10 @@ static void put_node(struct cluster *c, const char *node, const char *clique) {
         cluster_put(c, &kube_nodes,
                     "{'metadata':{'name':'%s','labels':{'" GPU_PRESENT_LABEL "':'true','" GPU_CLIQUE_LABEL
                     "':'%s','" CD_LABEL_DAEMON "':'true'}},'spec':{},'status':{'conditions':[{'type':'Ready',"
-                                               "'status':'True'}],'nodeInfo':{'bootID':"
+                    "'status':'True'}],'nodeInfo':{'bootID':"
                     "'11111111-1111-4111-8111-111111111111','kubeletVersion':'v1.36.3','"
-                    "containerRuntimeVersion':'containerd://2.1.4','architecture':'arm64'}}}",
+                    "containerRuntimeVersion':'containerd://"
+                    "2.1.4','kernelVersion':'6.8.0-45-generic','architecture':'arm64'}}}",
                     node, clique);
         put_slice(c, node, clique, device);
         cluster_put(c, &kube_pods,
@@ -265,6 +269,7 @@ struct cluster *cluster_new(void) {
         c->source = (struct source){
                 .list = fake_list, .server_version = fake_version, .free = fake_free, .ns = "team-b"
         };
+        c->version = "v1.36.3";
         assert_true(jd_time(CLUSTER_NOW, &c->source.now));
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
                 put_node(c, names[i], *names[i] == 'a' ? CLUSTER_A : CLUSTER_B);
@@ -296,6 +301,10 @@ void cluster_free(struct cluster *c) {
 
 struct source *cluster_source(struct cluster *c) {
         return &c->source;
+}
+
+void cluster_version(struct cluster *c, const char *version) {
+        c->version = version;
 }
 
 void cluster_confine(struct cluster *c, const char *ns) {

@@ -27,6 +27,8 @@ struct source *cluster_source(struct cluster *c);
  * the text; "uid", "resourceVersion" and "creationTimestamp" are added if they are missing. */
 void cluster_put(struct cluster *c, const struct kube_resource *res, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
+/* The same for JSON with ". */
+void cluster_put_json(struct cluster *c, const struct kube_resource *res, const char *json);
 void cluster_remove(struct cluster *c, const struct kube_resource *res, const char *ns, const char *name);
 void cluster_remove_all(struct cluster *c, const struct kube_resource *res);
 
@@ -58,6 +60,8 @@ void cluster_withhold(struct cluster *c, const char *node);
 
 /* The user may list only the namespaced objects of this namespace. */
 void cluster_confine(struct cluster *c, const char *ns);
+/* The version of the API server; by default "v1.36.3". NULL: it is not known. */
+void cluster_version(struct cluster *c, const char *version);
 /* Lists of this kind fail with this error. */
 void cluster_fail(struct cluster *c, const struct kube_resource *res, enum err_kind kind,
                   const char *message);

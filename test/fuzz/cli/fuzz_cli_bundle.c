@@ -7,6 +7,7 @@
 #include "cli/bundle.h"
 #include "cli/command.h"
 #include "cli/command_table.h"
+#include "cli/doctor.h"
 #include "cli/pod_case.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -71,6 +72,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         if (!freopen("/dev/null", "w", stderr))
                 abort();
         run_quietly(s, &command_racks);
+        run_quietly(s, &command_doctor);
+        doctor_options.pre = true;
+        run_quietly(s, &command_doctor);
+        doctor_options = (struct doctor_options){ .from_go = true };
+        run_quietly(s, &command_doctor);
+        doctor_options.from_go = false;
         explain_all(s);
         s->free(s);
         return 0;

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+const struct doctor_fault_text doctor_faults[DOCTOR_FAULTS] = {
+#define PRE DOCTOR_PRE
+#define RUNNING DOCTOR_RUNNING
+#define GO DOCTOR_GO
+#define NODE DOCTOR_NODE
+#define FAULT(constant, name, check, area, modes, text) [constant] = { name, check, area, modes, text },
+#include "cli/doctor.def"
+#undef FAULT
+#undef PRE
+#undef RUNNING
+#undef GO
+#undef NODE
+};
+
+enum doctor_fault doctor_fault_find(const char *name) {
+        size_t i = 0;
+        while (i < DOCTOR_FAULTS && !streq(doctor_faults[i].name, name))
+                i++;
+        return (enum doctor_fault)i;
+}
+
+/* ---- results ---- */
+
+static struct doctor_result *doctor_add(struct doctor *d, enum doctor_state state, const char *text) {
+        ARENA_GROW(d->a, d->results, d->n, d->cap);
+        d->results[d->n] = (struct doctor_result){
+                .check = d->check, .state = state, .text = text, .fault = DOCTOR_FAULTS
+        };
+        return &d->results[d->n++];
+}
+
+#define DOCTOR_TEXT(text)                                                                                    \
+        _cleanup_(buf_done) struct buf text = BUF_INIT(64 << 10);                                            \
+        va_list ap;                                                                                          \
+        va_start(ap, fmt);                                                                                   \
+        buf_vaddf(&text, fmt, ap);                                                                           \
+        va_end(ap)
+
+void doctor_ok(struct doctor *d, const char *fmt, ...) {
+        DOCTOR_TEXT(b);
+        doctor_add(d, DOCTOR_OK, arena_strdup(d->a, buf_str(&b)));
+}
+
+void doctor_skip(struct doctor *d, const char *fmt, ...) {
+        DOCTOR_TEXT(b);
+        doctor_add(d, DOCTOR_SKIPPED, arena_strdup(d->a, buf_str(&b)));
+}
+
+void doctor_fail_reason(struct doctor *d, enum doctor_fault fault, const struct reason *r, const char *fix,
+                        const char *text) {
+        struct doctor_result *x = doctor_add(d, DOCTOR_PROBLEM, text);
+        x->fault = fault;
+        x->reason = r;
+        x->fix = fix ? fix : r ? str_or(r->remedy, r->meaning) : "";
+}
+
+void doctor_fail(struct doctor *d, enum doctor_fault fault, const char *fix, const char *fmt, ...) {
+        DOCTOR_TEXT(b);
+        const char *name = doctor_faults[fault].name;
+        const struct reason *r = NULL;
+        for (size_t i = 0; i < reason_count && !r; i++)
+                if (reason_list[i].is_cause && streq(reason_list[i].name, name))
+                        r = &reason_list[i];
+        doctor_fail_reason(d, fault, r, fix, arena_strdup(d->a, buf_str(&b)));
+}
+
+static bool doctor_readable(struct doctor *d, enum view_kind k, const char *ns, enum view_state state,
+                            const char *why) {
+        const char *plural = view_resource(k)->plural;
+        if (state == VIEW_COMPLETE)
+                return true;
+        struct doctor_result *x = doctor_add(
+                d, DOCTOR_SKIPPED,
+                state == VIEW_UNREADABLE
+                        ? arena_printf(d->a, "needs permission to list %s%s%s", plural,
+                                       ns ? " in namespace " : "", ns ? ns : "")
+                        : arena_printf(d->a, "%s: %s", plural, str_or(why, "the list is not complete")));
+        x->denied = state == VIEW_UNREADABLE;
+        x->failed = !x->denied;
+        return false;
+}
+
+bool doctor_needs(struct doctor *d, enum view_kind k, const char *ns) {
+        view_read(d->v, k, ns);
+        return doctor_readable(d, k, ns, view_state(d->v, k, ns), view_why(d->v, k, ns));
+}
+
+bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *ns, const char *name) {
+        view_read_one(d->v, k, ns, name);
+        return doctor_readable(d, k, ns, view_state_one(d->v, k, ns, name), NULL);
+}
+
+bool doctor_has_line(const struct doctor *d) {
+        return d->n && streq(d->results[d->n - 1].check, d->check);
+}
+
+int doctor_exit(const struct doctor *d) {
+        bool denied = false, failed = false;
+        for (size_t i = 0; i < d->n; i++) {
+                if (d->results[i].state == DOCTOR_PROBLEM)
+                        return COMMAND_PROBLEM;
+                denied = denied || d->results[i].denied;
+                failed = failed || d->results[i].failed;
+        }
+        return denied ? COMMAND_DENIED : failed ? COMMAND_FAILED : COMMAND_FINE;
+}
+
+/* ---- the checks ---- */
+
+/* Finds this driver. The Go driver has programs of the same names. */
+static void find_install(struct doctor *d) {
+        struct view *v = d->v;
+        view_find_driver(v);
+        view_read_all(v, VIEW_DEPLOYMENTS, d->ns);
+        view_read_all(v, VIEW_DAEMON_SETS, d->ns);
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, w)
+        if (workload_object_runs(w, "compute-domain-controller") && !doctor_is_go_driver(w))
+                d->controller = w;
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
+        if (workload_object_runs(w, "compute-domain-kubelet-plugin") && !doctor_is_go_driver(w))
+                d->plugin = w;
+        const struct workload_object *any = d->controller ? d->controller : d->plugin;
+        v->driver_ns = any ? any->o.meta.ns : NULL;
+        v->own_channels = v->hosts = false;
+        if (d->controller) {
+                v->own_channels = streq(
+                        workload_object_env(d->controller, "compute-domain-controller", "IMEX_ISOLATION"),
+                        "channel");
+                v->hosts = streq(workload_object_env(d->controller, "compute-domain-controller", "IMEX_MODE"),
+                                 "hostManaged");
+        }
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
+        if (!any && workload_object_runs(w, "gpu-kubelet-plugin"))
+                d->gpus_only = w;
+        if (any || d->gpus_only)
+                v->driver_ns = any ? any->o.meta.ns : d->gpus_only->o.meta.ns;
+        if (v->driver_ns && d->mode & (DOCTOR_RUNNING | DOCTOR_NODE))
+                d->ns = v->driver_ns;
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
+        if (doctor_is_go_driver(w))
+                d->go = w;
+        if (d->go && d->mode == DOCTOR_GO)
+                d->ns = d->go->o.meta.ns;
+}
+
+static void run_list(struct doctor *d, const struct doctor_check *list) {
+        for (; list->name; list++) {
+                if (!(list->modes & d->mode))
+                        continue;
+                d->check = list->name;
+                list->run(d);
+        }
+}
+
+void doctor_run_checks(struct doctor *d) {
+        find_install(d);
+        if (d->mode == DOCTOR_RUNNING)
+                inventory_make(d->v, d->ns, &d->inv);
+        run_list(d, doctor_cluster_checks);
+        run_list(d, doctor_install_checks);
+        if (d->controller || d->plugin) {
+                run_list(d, doctor_chart_checks);
+                run_list(d, doctor_node_checks);
+        }
+        run_list(d, doctor_go_checks);
+}
+
+/* ---- output ---- */
+
+static const enum term_mark doctor_marks[] = {
+        [DOCTOR_OK] = TERM_OK, [DOCTOR_PROBLEM] = TERM_BAD, [DOCTOR_SKIPPED] = TERM_UNKNOWN
+};
+
+static size_t problem_count(const struct doctor *d, enum doctor_state state) {
+        size_t n = 0;
+        for (size_t i = 0; i < d->n; i++)
+                n += d->results[i].state == state;
+        return n;
+}
+
+/* A command is one line, so that it can be copied. */
+static bool is_command(const char *fix) {
+        return str_starts(fix, "kubectl ") || str_starts(fix, "helm ");
+}
+
+void doctor_print(const struct doctor *d, struct term *t) {
+        size_t n = problem_count(d, DOCTOR_PROBLEM), skipped = problem_count(d, DOCTOR_SKIPPED);
+        int width = 0;
+        for (size_t i = 0; i < d->n; i++)
+                width = (int)strlen(d->results[i].check) > width ? (int)strlen(d->results[i].check) : width;
+        for (size_t i = 0; i < d->n; i++) {
+                const struct doctor_result *x = &d->results[i];
+                term_add_mark(t, doctor_marks[x->state]);
+                term_line(t, "%-*s  %s%s%s%s%s", width, x->check,
+                          x->state == DOCTOR_SKIPPED ? "skipped: " : "", x->text, x->reason ? "  [" : "",
+                          x->reason ? x->reason->is_message ? x->reason->anchor : x->reason->name : "",
+                          x->reason ? "]" : "");
+                if (x->state == DOCTOR_PROBLEM && *x->fix && is_command(x->fix))
+                        term_line(t, "       %s", x->fix);
+                else if (x->state == DOCTOR_PROBLEM && *x->fix)
+                        term_paragraph(t, "", x->fix);
+        }
+        term_newline(t);
+        if (n)
+                term_line(t, "%zu problem%s", n, n == 1 ? "" : "s");
+        else
+                term_line(t, skipped ? "No problem found. %zu check%s skipped." : "No problem found.",
+                          skipped, skipped == 1 ? " was" : "s were");
+}
+
+static const char *const state_words[] = {
+        [DOCTOR_OK] = "ok", [DOCTOR_PROBLEM] = "problem", [DOCTOR_SKIPPED] = "skipped"
+};
+
+void doctor_json(const struct doctor *d, struct buf *out) {
+        struct jw w = JW(out);
+        jw_obj(&w, NULL);
+        term_json(&w, "namespace", d->ns, d->a);
+        jw_int(&w, "problems", (int64_t)problem_count(d, DOCTOR_PROBLEM));
+        jw_int(&w, "skipped", (int64_t)problem_count(d, DOCTOR_SKIPPED));
+        jw_arr(&w, "checks");
+        for (size_t i = 0; i < d->n; i++) {
+                const struct doctor_result *x = &d->results[i];
+                jw_obj(&w, NULL);
+                jw_str(&w, "check", x->check);
+                jw_str(&w, "state", state_words[x->state]);
+                term_json(&w, "text", x->text, d->a);
+                if (x->state == DOCTOR_PROBLEM) {
+                        jw_str(&w, "fault", doctor_faults[x->fault].name);
+                        if (x->reason)
+                                jw_str(&w, "reason",
+                                       x->reason->is_message ? x->reason->anchor : x->reason->name);
+                        term_json(&w, "fix", x->fix, d->a);
+                }
+                jw_end_obj(&w);
+        }
+        jw_end_arr(&w);
+        jw_end_obj(&w);
+        buf_addc(out, '\n');
+}
