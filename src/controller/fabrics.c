@@ -136,25 +136,28 @@ static void forget_restored(struct controller_restored_fabric **at) {
         free(r);
 }
 
-/* Remembers an object that went back to an earlier version, because etcd was restored, until a recount has
- * begun.
- */
+/* Remembers that the object lacks assignments that daemons may have, until a recount above this epoch has
+ * begun. */
+static void fabrics_await_recount(struct controller *c, const char *name, int64_t epoch) {
+        struct controller_restored_fabric **at = restored_at(c, name), *r;
+        size_t n = strlen(name) + 1;
+        if (*at)
+                forget_restored(at);
+        r = xcalloc(1, sizeof *r + n);
+        memcpy(r->name, name, n);
+        r->epoch = epoch;
+        r->next = c->memory.restored_fabrics;
+        c->memory.restored_fabrics = r;
+}
+
+/* `was` NULL: the object is new. If it went back to an earlier version, etcd was restored. */
 static void fabrics_note_version(struct controller *c, const struct compute_domain_fabric *was,
                                  const struct compute_domain_fabric *is) {
-        const char *name = is->o.meta.name;
-        struct controller_restored_fabric **at = restored_at(c, name), *r = *at;
-        if (kube_object_version(is->o.meta.rv) < kube_object_version(was->o.meta.rv)) {
-                size_t n = strlen(name) + 1;
-                if (r)
-                        forget_restored(at);
-                r = xcalloc(1, sizeof *r + n);
-                memcpy(r->name, name, n);
-                r->epoch = is->epoch;
-                r->next = c->memory.restored_fabrics;
-                c->memory.restored_fabrics = r;
-        } else if (r && is->recount > r->epoch) {
+        struct controller_restored_fabric **at = restored_at(c, is->o.meta.name), *r = *at;
+        if (was && kube_object_version(is->o.meta.rv) < kube_object_version(was->o.meta.rv))
+                fabrics_await_recount(c, is->o.meta.name, is->epoch);
+        else if (r && is->recount > r->epoch)
                 forget_restored(at);
-        }
 }
 
 /* IMEX may still run on deleted Nodes that the object lists. The controller may not have noted when they were
@@ -166,12 +169,22 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
                                 records_vanished(c, f->o.meta.name, f->domains[i].assignments[j].node);
 }
 
-/* Does not remember a copy, because its entries do not count. */
+static bool lists_assignments(const struct compute_domain_fabric *f) {
+        for (size_t i = 0; i < f->n_domains; i++)
+                if (f->domains[i].n_assignments)
+                        return true;
+        return false;
+}
+
+/* Does not remember a copy, because its entries do not count. A daemon may not have reported its assignment
+ * yet, so without a recount the next object would give its index to another node. */
 static void fabrics_remember(struct controller *c, const struct compute_domain_fabric *f) {
         struct controller_deleted_fabric **at = lost_at(c, f->o.meta.name);
         if (!fabric_is_own(f))
                 return;
         note_gone(c, f);
+        if (lists_assignments(f))
+                fabrics_await_recount(c, f->o.meta.name, 0);
         forget_lost(at);
         struct controller_deleted_fabric *l = xnew(struct controller_deleted_fabric);
         l->was = (const struct compute_domain_fabric *)kube_object_ref(&f->o);
@@ -251,13 +264,13 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
                 if (!d->n_assignments && (!same || !fabric_domain_at(is, d->owner.uid)))
                         assignments_forget(c, was->o.meta.name, d->owner.uid);
         }
-        if (same)
-                fabrics_note_version(c, was, is);
         if (was && !same)
                 fabrics_remember(c, was);
         else if (is && fabric_is_own(is) &&
                  !condition_first_true(is->conditions, is->n_conditions, lost, ARRAY_LEN(lost)))
                 forget_lost(lost_at(c, is->o.meta.name));
+        if (is)
+                fabrics_note_version(c, same ? was : NULL, is);
         records_queue_fabric(c, is ? is->o.meta.name : was->o.meta.name);
         if (!c->leading)
                 return;

@@ -96,7 +96,8 @@ struct controller_deleted_fabric {
         const struct compute_domain_fabric *was; /* this struct holds a reference */
 };
 
-/* A fabric object that returned to an earlier version, and the epoch in that version. */
+/* A fabric object that returned to an earlier version, or that was deleted with assignments, and its epoch
+ * after that. */
 struct controller_restored_fabric {
         struct controller_restored_fabric *next;
         int64_t epoch;

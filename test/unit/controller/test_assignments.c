@@ -317,6 +317,32 @@ static void an_older_version_of_the_fabric_object_starts_a_recount(void **state)
         assert_non_null(strstr(w->fabric, "\"recount\":0,"));
 }
 
+/* failure: the fabric object is deleted before a daemon has reported its assignment -> a recount starts
+ * [etcd]
+ * */
+static void a_new_object_after_one_with_assignments_starts_a_recount(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        world_has_reported(w, REPORT_IN(BOOT, "", ""));
+        leading_start(&w->l);
+        run_for(&w->l.loop, 300);
+        _cleanup_(freep) char *deleted = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", w->object);
+        fake_chunk(w->fabrics_watch, deleted);
+        fake_chunk(w->fabrics_watch,
+                   "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"" CLIQUE
+                   "\",\"uid\":\"" OTHER_OBJECT
+                   "\",\"resourceVersion\":\"20\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                   "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[\"n1\"],\"nodes\":1}}\n");
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
+        assert_non_null(strstr(w->fabric, "\"epoch\":1,\"recount\":1,"));
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        world_change_report(
+                w, REPORT_IN(BOOT, OTHER_OBJECT, ASSIGNED(DOMAIN, "3", "7") ",\"seen\":7,\"recount\":1"));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "{\"node\":\"n1\",\"index\":3,\"epoch\":7,"));
+}
+
 /* ---- another partition ---- */
 
 /* A process with the token of the node can write such a report. */
@@ -574,6 +600,7 @@ int main(void) {
                 TEST(a_running_assignment_is_entered_with_its_index_and_names),
                 TEST(nothing_is_assigned_while_a_daemon_watches_another_object),
                 TEST(an_older_version_of_the_fabric_object_starts_a_recount),
+                TEST(a_new_object_after_one_with_assignments_starts_a_recount),
                 TEST(a_report_about_a_partition_that_the_slice_does_not_name_is_ignored),
                 TEST(a_node_whose_daemon_serves_another_partition_has_left_this_one),
                 TEST(a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assignment),
