@@ -63,7 +63,9 @@ bool diagnosis_needs(struct diagnosis *d, enum view_kind k, const char *ns) {
         if (view_state(d->v, k, ns) == VIEW_COMPLETE)
                 return true;
         const char *plural = view_resource(k)->plural;
-        const char *what = ns ? arena_printf(d->a, "%s of namespace %s", plural, ns) : plural;
+        const char *what = ns ? arena_printf(d->a, "%s of namespace %s", plural, ns)
+                           : view_resource(k)->namespaced ? arena_printf(d->a, "%s of all namespaces", plural)
+                                                          : plural;
         for (size_t i = 0; i < d->n_unread; i++)
                 if (streq(d->unread[i].what, what))
                         return false;

@@ -143,18 +143,34 @@ static bool has_affinity(const struct pod_object *p) {
 
 /* Which nodes the pod may use, as far as the rules of channels decide. */
 struct candidates {
-        const char *clique, *rack; /* NULL: any */
-        size_t offered, free, seats, used;
+        const char *clique, *rack;    /* NULL: any */
+        const struct pod_object *pod; /* limits them to its node selector; NULL: any */
+        size_t nodes, offered, free, seats, used;
+        const char *last; /* the name of one of them; NULL: there is none */
 };
 
+/* Whether the node has the labels that the pod requires. */
+static bool is_selected(const struct pod_object *p, const struct node_object *n) {
+        for (size_t i = 0; i < p->n_node_selector; i++)
+                if (!n || !streq(jd_pair_get(n->labels, n->n_labels, p->node_selector[i].key),
+                                 p->node_selector[i].value))
+                        return false;
+        return true;
+}
+
 static bool is_candidate(const struct candidates *x, const struct inventory_node *n) {
-        return (!x->clique || streq(x->clique, n->clique)) && (!x->rack || streq(x->rack, n->rack));
+        return (!x->clique || streq(x->clique, n->clique)) && (!x->rack || streq(x->rack, n->rack)) &&
+               (!x->pod || is_selected(x->pod, n->node));
 }
 
 static void count_candidates(const struct inventory *inv, struct candidates *x) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 const struct inventory_node *n = &inv->nodes[i];
-                if (!n->seats || !is_candidate(x, n))
+                if (!is_candidate(x, n))
+                        continue;
+                x->nodes++;
+                x->last = n->name;
+                if (!n->seats)
                         continue;
                 x->offered++;
                 x->free += inventory_is_free(n);
@@ -282,18 +298,34 @@ static void add_full(struct pod_case *c, const struct inventory *inv, const stru
                 c->n_siblings, rack, x->used, x->seats, users_of(c, inv, x), rest);
 }
 
+/* " on rack-a", " on node-3" */
+static const char *where_text(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
+        if (c->pod->n_node_selector)
+                return x->nodes == 1 ? arena_printf(c->d->a, " on %s", x->last)
+                                     : " on the nodes that the pod selects";
+        if (x->clique)
+                return arena_printf(c->d->a, " on %s", inventory_rack_name(c->v, x->clique));
+        if (x->rack)
+                return arena_printf(c->d->a, " on %s", x->rack);
+        return inv->n_racks == 1 ? arena_printf(c->d->a, " on %s", inv->racks[0].name) : "";
+}
+
 /* Names the cause from complete lists. */
 static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
-        struct candidates all = { 0 }, own = { .rack = required_rack(c) };
+        struct candidates all = { 0 }, part = { .rack = required_rack(c) };
         if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
-                own.clique = c->clique;
+                part.clique = c->clique;
+        struct candidates own = { .rack = part.rack, .clique = part.clique, .pod = c->pod };
         count_candidates(inv, &all);
+        count_candidates(inv, &part);
         count_candidates(inv, &own);
-        const char *where = own.rack            ? arena_printf(c->d->a, " on %s", own.rack)
-                            : inv->n_racks == 1 ? arena_printf(c->d->a, " on %s", inv->racks[0].name)
-                                                : "";
-        if (own.clique)
-                where = arena_printf(c->d->a, " on %s", inventory_rack_name(c->v, own.clique));
+        const char *where = where_text(c, inv, &own);
+        if (c->pod->n_node_selector && part.nodes && !own.nodes) {
+                diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL,
+                              "no GPU node that the pod may use has the labels of its nodeSelector: %s",
+                              c->waits);
+                return;
+        }
         if (own.seats)
                 diagnosis_line(c->d, own.free ? TERM_OK : TERM_BAD, "channel", "%zu of %zu in use%s",
                                own.used, own.seats, where);
@@ -305,12 +337,11 @@ static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
                                       inv->n_nodes ? "no node publishes a channel device"
                                                    : "no node of the cluster has an NVIDIA GPU");
         } else if (!own.offered) {
-                if (!diagnose_withheld(c, inv, &own))
+                if (!(own.nodes == 1 && plugin_diagnose(c->d, own.last)) && !diagnose_withheld(c, inv, &own))
                         diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
-                                      "no node of %s publishes a channel device",
-                                      own.rack ? own.rack : inventory_rack_name(c->v, own.clique));
-        } else if (!own.free && own.clique && all.free) {
-                add_full(c, inv, &own);
+                                      "no channel device is published%s", where);
+        } else if (!part.free && part.clique && all.free) {
+                add_full(c, inv, &part);
         } else if (!own.free && own.used < own.seats) {
                 if (!diagnose_withheld(c, inv, &own))
                         diagnosis_add(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL),

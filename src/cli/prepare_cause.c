@@ -68,26 +68,41 @@ static void line_daemon(struct pod_case *c, const struct pod_object *daemon) {
 
 /* ---- causes ---- */
 
+/* The other claim that has the same device. The plugin does not name claims of other namespaces to a pod. */
+static const struct claim_object *claim_with_device(struct pod_case *c) {
+        const struct claim *mine = c->claim ? &c->claim->claim : NULL;
+        if (!mine || !mine->n_results)
+                return NULL;
+        view_read(c->v, VIEW_CLAIMS, NULL);
+        VIEW_EACH(c->v, VIEW_CLAIMS, struct claim_object, x)
+        for (size_t i = 0; x != c->claim && i < x->claim.n_results; i++) {
+                const struct claim_result *r = &x->claim.results[i];
+                if (claim_result_is_channel(r) && !r->admin_access && streq(r->pool, mine->results[0].pool) &&
+                    streq(r->device, mine->results[0].device))
+                        return x;
+        }
+        return NULL;
+}
+
 /* "ns/name" between quotation marks behind the word "claim". */
-static const struct claim_object *holder_of(struct pod_case *c, const char *message, const char **ret_ns,
-                                            const char **ret_name) {
+static const struct claim_object *holder_of(struct pod_case *c, const char *message) {
         static const char words[] = "held by claim '";
         const char *at = strstr(message, words), *slash = at ? strchr(at, '/') : NULL;
         if (!slash)
-                return NULL;
+                return claim_with_device(c);
         at += sizeof words - 1;
-        *ret_ns = arena_strndup(c->d->a, at, (size_t)(slash - at));
-        *ret_name = arena_strndup(c->d->a, slash + 1, strcspn(slash + 1, "'"));
-        if (!str_is_dns_label(*ret_ns) || !str_is_dns_subdomain(*ret_name))
+        const char *ns = arena_strndup(c->d->a, at, (size_t)(slash - at));
+        const char *name = arena_strndup(c->d->a, slash + 1, strcspn(slash + 1, "'"));
+        if (!str_is_dns_label(ns) || !str_is_dns_subdomain(name))
                 return NULL;
-        view_read(c->v, VIEW_CLAIMS, *ret_ns);
-        return view_find(c->v, VIEW_CLAIMS, *ret_ns, *ret_name);
+        view_read(c->v, VIEW_CLAIMS, ns);
+        return view_find(c->v, VIEW_CLAIMS, ns, name);
 }
 
 /* The pod that still has the channel device. */
 static void add_holder(struct pod_case *c, const struct reason *r, const char *message) {
-        const char *ns = NULL, *name = NULL;
-        const struct claim_object *claim = holder_of(c, message, &ns, &name);
+        const struct claim_object *claim = holder_of(c, message);
+        const char *ns = claim ? claim->claim.o.meta.ns : NULL;
         const char *pod_name = claim && claim->claim.n_consumers ? claim->claim.consumers[0].name : NULL;
         if (!pod_name)
                 pod_name = claim && claim->claim.n_owners && streq(claim->claim.owners[0].kind, "Pod")
@@ -100,14 +115,23 @@ static void add_holder(struct pod_case *c, const struct reason *r, const char *m
                 diagnosis_add(c->d, r, NULL, "%s", message);
                 return;
         }
-        const char *ends = p->o.meta.deleted ? arena_printf(c->d->a, " (Terminating for %s%s%s)",
-                                                            pod_case_since(c->d, p->o.meta.deleted),
+        const char *ends = p->o.meta.deleted ? arena_printf(c->d->a, "Terminating for %s%s%s",
+                                                            pod_case_since(c->d, pod_object_deleted(p)),
                                                             p->n_finalizers ? ", finalizer " : "",
                                                             p->n_finalizers ? p->finalizers[0] : "")
-                                             : arena_printf(c->d->a, " (%s)", str_or(p->phase, "Unknown"));
-        diagnosis_add(c->d, r,
-                      arena_printf(c->d->a, "end pod %s/%s; nothing has to be done here", ns, pod_name),
-                      "the channel of %s is still held by %s/%s%s", c->pod->node, ns, pod_name, ends);
+                                             : str_or(p->phase, "Unknown");
+        const char *fix;
+        if (!p->o.meta.deleted)
+                fix = arena_printf(c->d->a, "end pod %s/%s, or use another node", ns, pod_name);
+        else if (p->o.meta.deleted > c->v->source->now)
+                fix = arena_printf(c->d->a, "wait until pod %s/%s ends: its grace period is over in %s", ns,
+                                   pod_name, term_age(c->d->a, p->o.meta.deleted - c->v->source->now));
+        else
+                fix = arena_printf(c->d->a,
+                                   "see why that pod does not end: kubectl compute-domains why pod/%s -n %s",
+                                   pod_name, ns);
+        diagnosis_add(c->d, r, fix, "the channel of %s is still held by %s/%s (%s)", c->pod->node, ns,
+                      pod_name, ends);
 }
 
 /* NetworkPolicies that select the daemon, except the chart's own. */
@@ -264,6 +288,24 @@ static bool diagnose_reports(struct pod_case *c, const struct pod_object *daemon
         return diagnose_member(c);
 }
 
+/* No object that was read shows a cause. */
+static void diagnose_nothing(struct pod_case *c) {
+        bool complete = diagnosis_needs(c->d, VIEW_NODES, NULL);
+        complete = diagnosis_needs(c->d, VIEW_DAEMON_SETS, NULL) && complete;
+        if (c->v->driver_ns)
+                complete = diagnosis_needs(c->d, VIEW_PODS, c->v->driver_ns) && complete;
+        bool is_new = c->v->source->now - c->pod->o.meta.created < 60;
+        if (is_new)
+                diagnosis_hint(c->d, "The pod is new. Try again in a minute.");
+        else if (complete && !c->d->n_unread)
+                diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL,
+                              "no Event and no condition shows why the containers do not run");
+        else
+                diagnosis_possible(c->d, reason_cause(CAUSE_UNKNOWN),
+                                   "no object that you may read shows the cause");
+        c->d->fine = is_new && complete;
+}
+
 void prepare_diagnose(struct pod_case *c) {
         const struct pod_object *daemon = prepare_daemon(c);
         const struct event_object *newest = newest_event(c);
@@ -287,12 +329,6 @@ void prepare_diagnose(struct pod_case *c) {
         if (c->prepare)
                 diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL, "%s",
                               plugin_part(c, str_or(c->prepare->message, "")));
-        else if (c->v->source->now - c->pod->o.meta.created < 60)
-                diagnosis_hint(c->d, "The pod is new. Try again in a minute.");
-        else if (!c->d->n_unread)
-                diagnosis_add(c->d, reason_cause(CAUSE_UNKNOWN), NULL,
-                              "no Event and no condition shows why the containers do not run");
         else
-                diagnosis_possible(c->d, reason_cause(CAUSE_UNKNOWN),
-                                   "no object that you may read shows the cause");
+                diagnose_nothing(c);
 }

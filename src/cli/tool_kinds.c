@@ -54,6 +54,7 @@ const struct jd_field pod_object_fields[] = {
         JD_LIST(struct pod_object, "metadata>ownerReferences", owners, struct object_owner, f_owner),
         JD_MAP(struct pod_object, "metadata>labels", labels),
         JD_STRS(struct pod_object, "metadata>finalizers", finalizers),
+        JD_INT(struct pod_object, "metadata>deletionGracePeriodSeconds", grace),
         JD_STR(struct pod_object, "metadata>annotations>" IMEX_ANNOTATION_WITHHELD, withheld),
         JD_STR(struct pod_object, "spec>nodeName", node),
         JD_MAP(struct pod_object, "spec>nodeSelector", node_selector),
@@ -106,6 +107,11 @@ const char *pod_object_label(const struct pod_object *p, const char *key) {
 
 bool pod_object_ready(const struct pod_object *p) {
         return condition_true(p->conditions, p->n_conditions, "Ready");
+}
+
+int64_t pod_object_deleted(const struct pod_object *p) {
+        int64_t t = p->o.meta.deleted;
+        return t && p->grace > 0 && p->grace < t ? t - p->grace : t;
 }
 
 const struct jd_field event_object_fields[] = {

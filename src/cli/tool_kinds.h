@@ -58,6 +58,7 @@ struct pod_object {
         const char **finalizers;
         size_t n_finalizers;
         const char *node, *phase, *reason, *message;
+        int64_t grace; /* metadata.deletionGracePeriodSeconds: o.meta.deleted is later than the request */
         struct condition *conditions;
         size_t n_conditions;
         struct container *containers;
@@ -80,6 +81,8 @@ bool pod_object_runs(const struct pod_object *p, const char *program);
 const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c);
 const char *pod_object_label(const struct pod_object *p, const char *key);
 bool pod_object_ready(const struct pod_object *p);
+/* When the deletion of the Pod was requested; 0: it is not being deleted. */
+int64_t pod_object_deleted(const struct pod_object *p);
 
 struct event_object {
         struct kube_object o;

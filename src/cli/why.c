@@ -15,7 +15,7 @@ static const char *pod_state(struct diagnosis *d, const struct pod_object *p) {
         if (p->node && p->n_statuses == 0 && streq(p->phase, "Pending"))
                 state = "ContainerCreating";
         if (p->o.meta.deleted)
-                return arena_printf(d->a, "Terminating for %s", pod_case_since(d, p->o.meta.deleted));
+                return arena_printf(d->a, "Terminating for %s", pod_case_since(d, pod_object_deleted(p)));
         return arena_printf(d->a, "%s for %s%s%s", state, since, p->node ? "   node " : "",
                             p->node ? p->node : "");
 }
@@ -42,16 +42,20 @@ static void diagnose_other(struct diagnosis *d, struct pod_case *c) {
 
 /* A pod that is being deleted: its claim must be unprepared by the plugin of its node. */
 static void diagnose_terminating(struct diagnosis *d, const struct pod_object *p) {
-        int64_t since = d->v->source->now - p->o.meta.deleted;
+        int64_t since = d->v->source->now - p->o.meta.deleted; /* negative: in its grace period */
         diagnosis_line(d, TERM_WAIT, "pod", "is being deleted%s%s",
                        p->n_finalizers ? ", with the finalizer " : "",
                        p->n_finalizers ? p->finalizers[0] : "");
         if (p->node && p->n_claims && since > 30 && plugin_diagnose(d, p->node))
                 return;
         d->fine = true;
-        diagnosis_hint(d, since > 30 ? "The containers, a finalizer or the kubelet of the node delay the "
-                                       "deletion. Read the Events of the pod."
-                                     : "The deletion has just begun.");
+        if (since < 0)
+                diagnosis_hint(d, "Its containers may run for up to %s more (the grace period).",
+                               term_age(d->a, -since));
+        else
+                diagnosis_hint(d, since > 30 ? "The containers, a finalizer or the kubelet of the node delay "
+                                               "the deletion. Read the Events of the pod."
+                                             : "The deletion has just begun.");
 }
 
 static void diagnose_found(struct diagnosis *d, const struct pod_object *p) {

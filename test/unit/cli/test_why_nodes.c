@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers of `why` that depend on a single node: a pod with a node selector, the pod that still has the
+ * node's channel, and pods that are new or being deleted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/resources.h"
+#include "cli/command.h"
+#include "cli/command_table.h"
+#include "cli/tool_kinds.h"
+#include "world/cluster.h"
+
+static struct cluster *cluster;
+
+static int set_up(void **state) {
+        (void)state;
+        cluster = cluster_new();
+        options.output = "json";
+        return 0;
+}
+
+static int tear_down(void **state) {
+        (void)state;
+        options.output = "table";
+        cluster_free(cluster);
+        return 0;
+}
+
+/* Runs `why NAME`, and returns the exit code. The answer must contain the text. */
+static int why_has(const char *name, const char *text) {
+        struct cli c = {
+                .a = arena_new(1024), .args = &name, .n_args = 1, .source = cluster_source(cluster)
+        };
+        c.t = (struct term){ .out = BUF_INIT(TERM_OUT_MAX) };
+        view_init(&c.v, c.source);
+        int r = command_why.run(&c);
+        if (!strstr(buf_str(&c.t.out), text))
+                fail_msg("no '%s' in: %s", text, buf_str(&c.t.out));
+        view_done(&c.v);
+        buf_done(&c.t.out);
+        arena_free(c.a);
+        return r;
+}
+
+/* ---- node selectors ---- */
+
+#define ON(label, value) ",'nodeSelector':{'" label "':'" value "'}"
+#define CANNOT                                                                                               \
+        "0/7 nodes are available: 1 cannot allocate all claims, 6 node(s) didn\\u0027t match Pod\\u0027s "   \
+        "node affinity/selector."
+
+static void pod_selects(const char *selector) {
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0",
+                                                        .claim = "train-0.channel",
+                                                        .status = CLUSTER_UNSCHEDULED(CANNOT),
+                                                        .more = selector });
+}
+
+static void label_node(const char *name, const char *clique) {
+        cluster_put(
+                cluster, &kube_nodes,
+                "{'metadata':{'name':'%s','labels':{'kubernetes.io/hostname':'%s','nvidia.com/gpu.present':"
+                "'true','" GPU_CLIQUE_LABEL "':'%s'}},'status':{'conditions':[{'type':'Ready','status':"
+                "'True'}]}}",
+                name, name, clique);
+}
+
+static void a_selected_node_that_withholds_its_channel_is_the_cause(void **state) {
+        (void)state;
+        label_node("a2", CLUSTER_A);
+        cluster_withhold(cluster, "a2");
+        cluster_event(cluster, "Node", NULL, "a2", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (FabricError): 2 of 4 GPUs are not "
+                      "registered");
+        pod_selects(ON("kubernetes.io/hostname", "a2"));
+        assert_int_equal(why_has("train-0", "\"cause\":\"a2 withholds the channel: FabricError: 2 of 4 GPUs "
+                                            "are not registered\""),
+                         COMMAND_PROBLEM);
+}
+
+static void a_selected_node_in_use_is_the_cause_while_others_are_free(void **state) {
+        (void)state;
+        label_node("a2", CLUSTER_A);
+        cluster_domain(cluster, "team-a", "llm", "aa000000-0000-4000-8000-000000000001", "");
+        cluster_claim(cluster, "team-a", "x.channel", "aa000000-0000-4000-8000-000000000001", "a2");
+        pod_selects(ON("kubernetes.io/hostname", "a2"));
+        assert_int_equal(
+                why_has("train-0", "\"cause\":\"no free channel: 1 of 1 on a2 in use (1 team-a/llm)\""),
+                COMMAND_PROBLEM);
+}
+
+static void a_selected_node_without_a_plugin_is_the_cause(void **state) {
+        (void)state;
+        label_node("a2", CLUSTER_A);
+        cluster_withhold(cluster, "a2");
+        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a2");
+        pod_selects(ON("kubernetes.io/hostname", "a2"));
+        assert_int_equal(why_has("train-0", "\"cause\":\"no plugin runs on a2\""), COMMAND_PROBLEM);
+}
+
+static void a_selector_that_matches_no_gpu_node_is_the_cause(void **state) {
+        (void)state;
+        pod_selects(ON("example.com/pool", "gb200"));
+        assert_int_equal(
+                why_has("train-0", "no GPU node that the pod may use has the labels of its nodeSelector"),
+                COMMAND_PROBLEM);
+}
+
+/* ---- the pod that still has the channel ---- */
+
+#define ELSEWHERE                                                                                            \
+        "Failed to prepare dynamic resources: a0: device \\u0027channel-0\\u0027 is still held by a claim "  \
+        "of "                                                                                                \
+        "another namespace: a node has one channel for one pod at a time"
+
+static void pod_is_held_up(void) {
+        cluster_domain(cluster, "team-a", "llm", "aa000000-0000-4000-8000-000000000001", "");
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'team-a','name':'old','deletionTimestamp':'2026-11-27T12:05:00Z',"
+                "'deletionGracePeriodSeconds':600},'spec':{'nodeName':'a0','containers':[]},'status':{"
+                "'phase':'Running'}}");
+        cluster_claim(cluster, "team-a", "old.channel", "aa000000-0000-4000-8000-000000000001", "a0");
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster,
+                        &(struct cluster_pod){ .name = "train-0", .claim = "train-0.channel", .node = "a0" });
+        cluster_event(cluster, "Pod", "team-b", "train-0", "FailedPrepareDynamicResources", ELSEWHERE);
+}
+
+/* The Event does not name it. */
+static void an_admin_is_told_the_pod_of_another_namespace(void **state) {
+        (void)state;
+        pod_is_held_up();
+        assert_int_equal(why_has("train-0", "\"cause\":\"the channel of a0 is still held by team-a/old "
+                                            "(Terminating for 5m)\",\"fix\":\"wait until pod team-a/old "
+                                            "ends: its grace period is over in 5m\""),
+                         COMMAND_PROBLEM);
+}
+
+static void a_user_is_not_told_the_pod_of_another_namespace(void **state) {
+        (void)state;
+        pod_is_held_up();
+        cluster_confine(cluster, "team-b");
+        assert_int_equal(why_has("train-0", "is still held by a claim of another namespace"),
+                         COMMAND_PROBLEM);
+}
+
+/* ---- times ---- */
+
+static void a_pod_in_its_grace_period_has_time_left(void **state) {
+        (void)state;
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'team-b','name':'train-0','deletionTimestamp':'2026-11-27T12:05:"
+                "00Z','deletionGracePeriodSeconds':600},'spec':{'nodeName':'a0','containers':[]},"
+                "'status':{'phase':'Running'}}");
+        assert_int_equal(why_has("train-0", "Its containers may run for up to 5m more"), COMMAND_FINE);
+        assert_int_equal(why_has("train-0", "\"state\":\"Terminating for 5m\""), COMMAND_FINE);
+}
+
+static void a_new_pod_without_a_cause_needs_the_objects_of_the_driver(void **state) {
+        (void)state;
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'team-b','name':'train-0','creationTimestamp':'2026-11-27T11:59:"
+                "50Z'},'spec':{'nodeName':'a0','containers':[{'name':'main'}],'resourceClaims':[{'name':"
+                "'channel','resourceClaimTemplateName':'bench-channel'}]},'status':{'phase':'Pending',"
+                "'resourceClaimStatuses':[{'name':'channel','resourceClaimName':'train-0.channel'}]}}");
+        cluster_confine(cluster, "team-b");
+        assert_int_equal(why_has("train-0", "{\"what\":\"daemonsets of all namespaces\",\"why\":\"may not be "
+                                            "read\"}"),
+                         COMMAND_DENIED);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(a_selected_node_that_withholds_its_channel_is_the_cause),
+                T(a_selected_node_in_use_is_the_cause_while_others_are_free),
+                T(a_selected_node_without_a_plugin_is_the_cause),
+                T(a_selector_that_matches_no_gpu_node_is_the_cause),
+                T(an_admin_is_told_the_pod_of_another_namespace),
+                T(a_user_is_not_told_the_pod_of_another_namespace),
+                T(a_pod_in_its_grace_period_has_time_left),
+                T(a_new_pod_without_a_cause_needs_the_objects_of_the_driver),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
