@@ -160,8 +160,9 @@ image-test: image plugin
 	bats test/image
 
 # Checks what a release pushes and signs, and verifies the signatures.
-release-test: deps
-	test/cluster/tools helm release
+release-test: $(build)/build.ninja
+	ninja -C $(build) $(patsubst $(build)/%,%,$(plugin_of_kubectl))
+	test/cluster/tools helm release krew
 	bats test/release
 
 containerfile-context: all

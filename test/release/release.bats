@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # scripts/release pushes to a registry on this machine and signs with keys made for the test. The image is small and built by the project's
-# own scripts. The chart is the real one. Nothing leaves the machine.
+# own scripts. The chart and the kubectl plugin are the real ones. Nothing leaves the machine.
 setup_file() {
 	export checkout work tree registry version
 	checkout=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 	work=$BATS_FILE_TMPDIR tree=$BATS_FILE_TMPDIR/tree
-	"$checkout/test/cluster/tools" helm release
-	PATH=$(. "$checkout/test/cluster/lib.bash" && echo "$helm_bin:$release_bin"):$PATH
+	"$checkout/test/cluster/tools" helm release krew
+	PATH=$(. "$checkout/test/cluster/lib.bash" && echo "$helm_bin:$release_bin:$krew_bin"):$PATH
 	export PATH
 	version=$(<"$checkout/VERSION")
 
@@ -17,9 +17,10 @@ setup_file() {
 	cp -r "$checkout/deploy/chart" "$tree/deploy/"
 	make_image "$work/image.oci.tar" first
 	for key in ours theirs; do (cd "$work" && COSIGN_PASSWORD=secret cosign generate-key-pair --output-key-prefix $key 2>&1); done
+	# Also as the program of the other architecture, which is not run.
 	mkdir "$work/plugin"
-	for arch in amd64 arm64; do echo "$arch" | gzip >"$work/plugin/kubectl-compute_domains-v$version-linux-$arch.tar.gz"; done
-	printf 'spec:\n  version: v%s\n' "$version" >"$work/plugin/compute-domains.yaml"
+	for arch in amd64 arm64; do strip -o "$work/plugin/kubectl-compute_domains-linux-$arch" "$checkout/build/src/cli/kubectl-compute_domains"; done
+	"$checkout/scripts/plugin" "$work/plugin"
 	export COSIGN_PASSWORD=secret IMAGE=$work/image.oci.tar PLUGIN=$work/plugin
 
 	crane registry serve --address 127.0.0.1:0 >"$work/registry.log" 2>&1 3>&- &
@@ -102,6 +103,35 @@ refused() {
 	echo >>"$work/out/SHA256SUMS"
 	run cosign verify-blob --key "$work/ours.pub" --insecure-ignore-tlog --bundle "$work/out/SHA256SUMS.bundle" "$work/out/SHA256SUMS"
 	[[ $status -ne 0 ]]
+}
+
+# verify_archive KEY ARCHIVE
+verify_archive() { cosign verify-blob --key "$work/$1.pub" --insecure-ignore-tlog --bundle "$2.bundle" "$2"; }
+@test "each archive of the kubectl plugin verifies with the key, and krew installs the released archive" {
+	local own archive other
+	own=$(dpkg --print-architecture)
+	release "$registry/plugin/compute-domains"
+	for arch in amd64 arm64; do
+		archive=$work/out/kubectl-compute_domains-v$version-linux-$arch.tar.gz
+		cmp "$archive" "$work/plugin/${archive##*/}"
+		verify_archive ours "$archive"
+		run verify_archive theirs "$archive"
+		[[ $status -ne 0 ]]
+	done
+	archive=$work/out/kubectl-compute_domains-v$version-linux-$own.tar.gz
+	export KREW_ROOT=$work/krew
+	krew install --manifest "$work/out/compute-domains.yaml" --archive "$archive" </dev/null
+	"$work/krew/bin/kubectl-compute_domains" explain PeersMissing | grep -q '^PeersMissing'
+	cmp "$work/krew/bin/kubectl-compute_domains" "$work/plugin/kubectl-compute_domains-linux-$own"
+	# Another archive has neither the signature nor the checksum of the manifest.
+	rm -rf "$work/krew"
+	other=$work/other.tar.gz
+	gzip -dc "$archive" | gzip -1 >"$other"
+	cp "$archive.bundle" "$other.bundle"
+	run verify_archive ours "$other"
+	[[ $status -ne 0 ]]
+	run krew install --manifest "$work/out/compute-domains.yaml" --archive "$other" </dev/null
+	[[ $status -ne 0 && $output == *'checksum does not match'* ]]
 }
 
 @test "a second run changes nothing, and a version is not released again with other content" {
