@@ -124,7 +124,7 @@ static void add_holder(struct pod_case *c, const struct reason *r, const char *m
         if (!p->o.meta.deleted)
                 fix = arena_printf(c->d->a, "end pod %s/%s, or use another node", ns, pod_name);
         else if (p->o.meta.deleted > c->v->source->now)
-                fix = arena_printf(c->d->a, "wait until pod %s/%s ends: its grace period is over in %s", ns,
+                fix = arena_printf(c->d->a, "wait until pod %s/%s ends: %s of its grace period are left", ns,
                                    pod_name, term_age(c->d->a, p->o.meta.deleted - c->v->source->now));
         else
                 fix = arena_printf(c->d->a,

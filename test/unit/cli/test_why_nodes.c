@@ -134,16 +134,16 @@ static void pod_is_held_up(void) {
 }
 
 /* The Event does not name it. */
-static void an_admin_is_told_the_pod_of_another_namespace(void **state) {
+static void an_admin_sees_the_pod_of_another_namespace(void **state) {
         (void)state;
         pod_is_held_up();
         assert_int_equal(why_has("train-0", "\"cause\":\"the channel of a0 is still held by team-a/old "
                                             "(Terminating for 5m)\",\"fix\":\"wait until pod team-a/old "
-                                            "ends: its grace period is over in 5m\""),
+                                            "ends: 5m of its grace period are left\""),
                          COMMAND_PROBLEM);
 }
 
-static void a_user_is_not_told_the_pod_of_another_namespace(void **state) {
+static void a_user_does_not_see_the_pod_of_another_namespace(void **state) {
         (void)state;
         pod_is_held_up();
         cluster_confine(cluster, "team-b");
@@ -187,8 +187,8 @@ int main(void) {
                 T(a_selected_node_in_use_is_the_cause_while_others_are_free),
                 T(a_selected_node_without_a_plugin_is_the_cause),
                 T(a_selector_that_matches_no_gpu_node_is_the_cause),
-                T(an_admin_is_told_the_pod_of_another_namespace),
-                T(a_user_is_not_told_the_pod_of_another_namespace),
+                T(an_admin_sees_the_pod_of_another_namespace),
+                T(a_user_does_not_see_the_pod_of_another_namespace),
                 T(a_pod_in_its_grace_period_has_time_left),
                 T(a_new_pod_without_a_cause_needs_the_objects_of_the_driver),
         };
