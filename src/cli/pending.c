@@ -408,7 +408,7 @@ void pending_diagnose(struct pod_case *c) {
                               "the claim %s belongs to another node",
                               str_or(pod_object_claim(c->pod, c->asks), "of the pod"));
         } else if (c->asks && (says(c, "cannot allocate all claims") || affinity)) {
-                inventory_make(c->v, c->pod->o.meta.ns, &inv);
+                inventory_make_channels(c->v, c->pod->o.meta.ns, &inv);
                 bool complete = diagnosis_needs(c->d, VIEW_NODES, NULL);
                 complete = diagnosis_needs(c->d, VIEW_SLICES, NULL) && complete;
                 complete = diagnosis_needs(c->d, VIEW_CLAIMS, NULL) && complete;

@@ -172,7 +172,15 @@ static void make_racks(struct view *v, struct inventory *x) {
                 qsort(x->racks, x->n_racks, sizeof *x->racks, racks_by_name);
 }
 
-void inventory_make(struct view *v, const char *ns, struct inventory *ret) {
+/* Whether a node publishes no channel device. */
+static bool lacks_channels(const struct inventory_building *b) {
+        for (size_t i = 0; i < b->n; i++)
+                if (!b->list[i].seats)
+                        return true;
+        return false;
+}
+
+static void inventory_fill(struct view *v, const char *ns, bool all_pods, struct inventory *ret) {
         struct inventory_building b = { .v = v };
         view_find_driver(v);
         view_read(v, VIEW_NODES, NULL);
@@ -180,13 +188,13 @@ void inventory_make(struct view *v, const char *ns, struct inventory *ret) {
         view_read(v, VIEW_FABRICS, NULL);
         view_read_all(v, VIEW_CLAIMS, ns);
         view_read_all(v, VIEW_DOMAINS, ns);
-        if (v->driver_ns)
-                view_read(v, VIEW_PODS, v->driver_ns);
         add_slices(&b);
         add_claims(&b);
         VIEW_EACH(v, VIEW_NODES, struct node_object, n)
         if (node_has_gpu(&n->node))
                 building_node(&b, n->node.o.meta.name);
+        if (v->driver_ns && (all_pods || lacks_channels(&b)))
+                view_read(v, VIEW_PODS, v->driver_ns);
         *ret = (struct inventory){ .n_nodes = b.n };
         ret->nodes = arena_alloc(v->a, (b.n + 1) * sizeof *ret->nodes);
         for (size_t i = 0; i < b.n; i++) {
@@ -225,6 +233,14 @@ void inventory_make(struct view *v, const char *ns, struct inventory *ret) {
         ret->complete = view_state(v, VIEW_NODES, NULL) == VIEW_COMPLETE &&
                         view_state(v, VIEW_SLICES, NULL) == VIEW_COMPLETE &&
                         view_state(v, VIEW_CLAIMS, NULL) == VIEW_COMPLETE;
+}
+
+void inventory_make(struct view *v, const char *ns, struct inventory *ret) {
+        inventory_fill(v, ns, true, ret);
+}
+
+void inventory_make_channels(struct view *v, const char *ns, struct inventory *ret) {
+        inventory_fill(v, ns, false, ret);
 }
 
 const struct inventory_node *inventory_node_of(const struct inventory *x, const char *name) {

@@ -36,6 +36,9 @@ struct inventory {
 };
 
 void inventory_make(struct view *v, const char *ns, struct inventory *ret);
+/* The same for a user who only asks for channels: reads the Pods of the driver, which are most of the objects
+ * of a large cluster, only if a node publishes no channel device. */
+void inventory_make_channels(struct view *v, const char *ns, struct inventory *ret);
 const struct inventory_node *inventory_node_of(const struct inventory *x, const char *name);
 const struct inventory_rack *inventory_rack_of(const struct inventory *x, const char *clique);
 bool inventory_is_up(const struct inventory_node *n);   /* its Node is Ready and not cordoned */
