@@ -170,12 +170,13 @@ start_scheduler() {
 		--authentication-kubeconfig="$config" --authorization-kubeconfig="$config" --bind-address=127.0.0.1 "${dra_gate[@]}"
 }
 
+# start_controller-manager [FLAG...]
 start_controller-manager() {
 	local config=$control/controller-manager.kubeconfig
 	spawn "$control/controller-manager.pid" "$control/controller-manager.log" kube-controller-manager \
 		--leader-elect=false --kubeconfig="$config" --authentication-kubeconfig="$config" \
 		--authorization-kubeconfig="$config" --bind-address=127.0.0.1 --use-service-account-credentials \
-		--root-ca-file="$pki/roots.crt" --service-account-private-key-file="$pki/sa.key" "${dra_gate[@]}"
+		--root-ca-file="$pki/roots.crt" --service-account-private-key-file="$pki/sa.key" "${dra_gate[@]}" "$@"
 }
 
 start_dns() {

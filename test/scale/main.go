@@ -53,6 +53,7 @@ type bench struct {
 	env           []string
 	program       string
 	kubeconfig    string
+	tool, viewer  string // the folder of the kubectl plugin, and the kubeconfig of a user with the role view
 	dir, network  string
 	out           string
 	addresses     []string
@@ -365,6 +366,7 @@ func (b *bench) run() {
 	b.foreign(a, large)
 	a = b.large(a, large)
 	names, uids := b.many(a)
+	b.why(names, uids)
 	s := b.failover(a)
 	say("%d nodes: all domains are deleted", b.nodes)
 	before := s.usage()
@@ -406,6 +408,8 @@ func runCommand(arguments []string) {
 	program := flags.String("program", "", "the controller")
 	auditLog := flags.String("audit-log", "", "the API server's audit log")
 	dir := flags.String("dir", "", "folder for logs")
+	tool := flags.String("tool", "", "folder of the kubectl plugin")
+	viewer := flags.String("viewer", "", "kubeconfig of a user with the role view in the namespace "+ns)
 	network := flags.String("network", "", "beginning of the names of the controllers' network namespaces")
 	addresses := flags.String("addresses", "", "their addresses, separated by commas")
 	flags.Parse(arguments)
@@ -413,6 +417,7 @@ func runCommand(arguments []string) {
 	check(err, "token")
 	const atOnce = 32 // the number of concurrent requests of our controller for Nodes
 	b := &bench{nodes: *nodes, atOnce: atOnce, w: newWorld(), program: *program, kubeconfig: *kubeconfig, dir: *dir, network: *network, out: *out,
+		tool: *tool, viewer: *viewer,
 		log: audit{*auditLog}, addresses: strings.Split(*addresses, ","),
 		admin:  newClient(*server, *pki+"/ca.crt", *pki+"/admin.crt", *pki+"/admin.key", "", 2*atOnce),
 		ours:   newClient(*server, *pki+"/ca.crt", "", "", strings.TrimSpace(string(text)), atOnce),
