@@ -182,6 +182,7 @@ empty_namespace() {
 
 # Prints what a person would look at first when a test fails.
 diagnose() {
+	local pod
 	{
 		k -n "$ns" get computedomains,pods,resourceclaims -o wide
 		k -n "$ns" get computedomains -o jsonpath='{range .items[*]}{.status}{"\n"}{end}'
@@ -189,6 +190,9 @@ diagnose() {
 		k -n "$driver_ns" get pods,daemonsets -o wide
 		k get computedomainfabrics -o json | jq -c '.items[] | {name: .metadata.name, domains, conditions}'
 		k -n "$driver_ns" logs -l app=compute-domain-controller --tail=25 --prefix
+		for pod in $(k -n "$driver_ns" get pods -o json | jq -r '.items[] | select(any(.status.containerStatuses[]?; .restartCount > 0)).metadata.name'); do
+			k -n "$driver_ns" logs "$pod" --all-containers --previous --tail=10 --prefix
+		done
 		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c compute-domains --tail=15 --prefix
 		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c gpus --tail=15 --prefix
 		k -n "$driver_ns" logs -l app=imex-daemon --tail=15 --prefix
