@@ -537,7 +537,7 @@ static void restore(unsigned long n, bool runs_on) {
         int64_t sim_ahead = store_rv(), real_ahead = pairs_real_version(sim_ahead);
         draw_forget_lists();
         control(runs_on ? "restore-etcd" : "restore", "backup");
-        server_restore(b, true);
+        server_restore(b, true, false);
         backup_free(b);
         pairs_restore(rv);
         if (runs_on) {

@@ -19,7 +19,8 @@ enum {
         BACKUP_MS = 30000,
         BACKUPS = 21, /* ten minutes */
         RESTORE_PERCENT = 4,
-        WAIT_MS = 60000 /* from the first answer of the API server until the controllers start */
+        WAIT_MS = 60000,  /* from the first answer of the API server until the controllers start */
+        REPORT_MS = 20000 /* the time in which a node reports when it reaches the API server again */
 };
 
 /* A fault that lasts for a time, or has ended. */
@@ -53,6 +54,7 @@ static struct {
         int64_t end_ms;
         bool restores, careless;
         bool restoring;                  /* until the controllers start again */
+        int64_t reached_ms;              /* during a restore: since when all nodes reach the API server */
         struct backup *backups[BACKUPS]; /* oldest first */
         size_t n_backups;
         int64_t restored_ms, served_ms; /* the last restore, and when the API server answers again after it */
@@ -224,7 +226,7 @@ static void restore_now(void) {
         add(f);
         all.restored_ms = sim_now_ms();
         all.served_ms = all.list[all.n - 1].until_ms;
-        server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1], false);
+        server_restore(all.backups[sim_chance(50) ? 0 : all.n_backups - 1], false, true);
         for (unsigned i = 0; i < all.programs; i++)
                 all.hooks->cut(i);
         /* Backups that are newer than the restored one belong to the previous history. */
@@ -238,17 +240,41 @@ static void on_restored(void *u) {
         all.hooks->scale(true);
 }
 
+static bool is_on(const struct fault *f, unsigned program, int k, int64_t now);
+
+static bool all_nodes_reach(void) {
+        for (size_t i = 0; i < all.n; i++)
+                for (unsigned p = REPLICAS; p < all.programs; p++) {
+                        const struct fault *f = &all.list[i];
+                        if (f->sort->fate && f->k == ALL && !f->percent && is_on(f, p, ALL, sim_now_ms()))
+                                return false;
+                }
+        return true;
+}
+
+/* The operator starts the controllers after a minute, when all nodes have reported. */
+static void on_waiting(void *u) {
+        int64_t now = sim_now_ms();
+        if (!all_nodes_reach())
+                all.reached_ms = now;
+        if (now - all.served_ms >= WAIT_MS && now - all.reached_ms >= REPORT_MS)
+                on_restored(NULL);
+        else
+                sim_at(now + 1000, on_waiting, NULL);
+}
+
 static void on_stopped(void *u) {
         if (sim_now_ms() >= all.end_ms) {
                 on_restored(NULL);
                 return;
         }
         restore_now();
-        sim_at(all.served_ms + WAIT_MS, on_restored, NULL);
+        all.reached_ms = all.served_ms;
+        sim_at(all.served_ms, on_waiting, NULL);
 }
 
 /* As docs/how-to/restore.md describes it: the operator stops the controllers first, and starts them a minute
- * after the first answer of the API server. */
+ * after the first answer of the API server, when all nodes reach it. */
 static void restored(struct fault *f) {
         if (all.restoring)
                 return;

@@ -497,9 +497,9 @@ void server_compact(void) {
         store_compact();
 }
 
-void server_restore(const struct backup *b, bool all_kinds) {
+void server_restore(const struct backup *b, bool all_kinds, bool bumps) {
         forget_snapshots();
-        store_restore(b, all_kinds);
+        store_restore(b, all_kinds, bumps);
 }
 
 void server_done(void) {

@@ -35,7 +35,7 @@ bool server_refuses_watch(const struct asked *q);
 /* Drops the history before now, and the continue tokens of lists in progress. */
 void server_compact(void);
 /* Like server_compact(), and replaces the objects by those of a backup: see store_restore(). */
-void server_restore(const struct backup *b, bool all_kinds);
+void server_restore(const struct backup *b, bool all_kinds, bool bumps);
 void server_done(void);
 
 /* A watch: its request, and the version up to which its events were sent. */

@@ -395,6 +395,41 @@ static void write_again(enum kind k, struct version **v) {
         yyjson_mut_doc_free(d);
 }
 
+enum { BUMP = 1000000000 };
+
+/* Replaces the labels and annotations by those of the backup, which contain the reports of the programs. */
+static void roll_back(enum kind k, struct version **v, const struct version *was) {
+        static const char *const members[] = { "labels", "annotations" };
+        bool same = true;
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+                yyjson_val *x = yyjson_obj_get((*v)->meta, members[i]),
+                           *y = yyjson_obj_get(was->meta, members[i]);
+                same = same && (x && y ? yyjson_equals(x, y) : x == y);
+        }
+        if (same)
+                return;
+        yyjson_mut_doc *d = yyjson_doc_mut_copy((*v)->doc, NULL);
+        yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "metadata");
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+                yyjson_val *value = yyjson_obj_get(was->meta, members[i]);
+                yyjson_mut_obj_remove_key(meta, members[i]);
+                if (value)
+                        yyjson_mut_obj_add_val(d, meta, members[i], yyjson_val_mut_copy(d, value));
+        }
+        set_next_version(d);
+        struct version *now = version_new(k, d);
+        version_unref(*v);
+        *v = now;
+        yyjson_mut_doc_free(d);
+}
+
+static void roll_back_pods(const struct backup *b) {
+        for (size_t j = 0; j < all[K_POD].n; j++)
+                for (size_t i = 0; i < b->kinds[K_POD].n; i++)
+                        if (streq(all[K_POD].objects[j]->uid, b->kinds[K_POD].objects[i]->uid))
+                                roll_back(K_POD, &all[K_POD].objects[j], b->kinds[K_POD].objects[i]);
+}
+
 static bool with_fabrics;
 
 void store_back_up_fabrics(void) {
@@ -406,15 +441,17 @@ static bool is_ours_alone(enum kind k) {
         return k == K_SLICE || k == K_TEMPLATE || k == K_LEASE || (k == K_FABRIC && with_fabrics);
 }
 
-void store_restore(const struct backup *b, bool all_kinds) {
+void store_restore(const struct backup *b, bool all_kinds, bool bumps) {
         sim_log("etcd is restored: from version %" PRId64 " to %" PRId64, b->rv, rv);
-        rv = b->rv;
+        rv = b->rv + (bumps ? BUMP : 0);
         for (enum kind k = 0; k < K_COUNT; k++)
                 forget_history(k, all[k].n_history);
         compacted = rv;
         for (enum kind k = 0; k < K_COUNT; k++)
                 if (all_kinds || is_ours_alone(k))
                         restore_kind(k, b->kinds[k].objects, b->kinds[k].n);
+        if (!all_kinds)
+                roll_back_pods(b);
         for (enum kind k = 0; k < K_COUNT; k++)
                 for (size_t j = 0; j < all[k].n; j++)
                         if (all[k].objects[j]->rv > b->rv)
