@@ -78,6 +78,21 @@ bool go_driver_has(const char *uid) {
         return used && (store_get(K_SET, DRIVER_NS, name) || store_get(K_TEMPLATE, DRIVER_NS, name));
 }
 
+/* When a Node loses the label, the daemon ends. A pod that is scheduled to the node after that, and prepared
+ * before the daemon has ended, is not counted. */
+/* failure: any faults meet after a migration -> no node with a running pod loses its daemon of the Go driver
+ * [simulation] */
+void go_driver_look(const struct change *c) {
+        const char *uid = used && c->was && !c->gone ? c->was->domain : NULL;
+        if (!uid || streq(c->now->domain, uid) || !go_driver_has(uid) ||
+            world_runs_ms(c->now->name, uid) <= 0)
+                return;
+        for (size_t i = 0; i < store_count(K_DOMAIN); i++)
+                if (streq(store_nth(K_DOMAIN, i)->uid, uid) && !version_deleted(store_nth(K_DOMAIN, i)))
+                        sim_broken("%s loses the Go driver's daemon of %s while a pod uses it", c->now->name,
+                                   uid);
+}
+
 bool go_driver_owns(const struct version *v) {
         return used && v->domain && !v->target && streq(v->ns, DRIVER_NS);
 }
@@ -116,19 +131,6 @@ static void step_set(const struct version *s) {
         }
 }
 
-/* failure: any faults meet after a migration -> no daemon of the Go driver ends while a pod uses it
- * [simulation] */
-static void look_at_end(const struct version *pod) {
-        const struct version *cd = NULL;
-        for (size_t i = 0; i < store_count(K_DOMAIN); i++)
-                if (streq(store_nth(K_DOMAIN, i)->uid, pod->domain))
-                        cd = store_nth(K_DOMAIN, i);
-        if (cd && !version_deleted(cd) && world_runs_ms(pod->node, pod->domain) > 0 &&
-            store_get(K_NODE, "", pod->node))
-                sim_broken("the Go driver's daemon of %s on %s ends while a pod uses it", pod->domain,
-                           pod->node);
-}
-
 static void end_pods(void) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
@@ -136,8 +138,6 @@ static void end_pods(void) {
                 bool lost = n && !n->exists && sim_now_ms() - n->gone_ms > POD_GC_MS;
                 if (!n || !soon() || (!lost && (version_deleted(p) || selects(p))))
                         continue;
-                if (!version_deleted(p) && !lost)
-                        look_at_end(p);
                 world_delete(K_POD, p, lost);
                 return;
         }

@@ -26,6 +26,9 @@ bool go_driver_runs(const char *uid);
 /* Returns true if the object belongs to the Go driver: a DaemonSet, a daemon's Pod, or a template. */
 bool go_driver_owns(const struct version *v);
 
+/* Checks a change of a Node. */
+void go_driver_look(const struct change *c);
+
 /* Do the work of the DaemonSet controller, the claim controllers, and the kubelet of the node. */
 void go_driver_step_cluster(void);
 void go_driver_step(struct node *n);

@@ -235,6 +235,8 @@ void promises_look(enum kind k, const struct change *c) {
                 look_at_removal(c);
         if (k == K_FABRIC && !c->gone && by_controller())
                 look_at_fabric(c);
+        if (k == K_NODE)
+                go_driver_look(c);
         racks_look(k, c);
         crashing_look(k, c);
         if (!streq(store_writer(), "world") && k != K_LEASE && k != K_EVENT)
