@@ -121,6 +121,13 @@ static const char *asked_domain(const struct claim *c, struct arena *a) {
         return NULL;
 }
 
+const char *claim_awaits(const struct claim *c, struct arena *a) {
+        bool of_pod = false;
+        for (size_t i = 0; i < c->n_owners; i++)
+                of_pod = of_pod || streq(c->owners[i].kind, "Pod");
+        return of_pod && !c->allocated && !c->o.meta.deleted ? asked_domain(c, a) : NULL;
+}
+
 bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret) {
         *ret = (struct claim_group){ 0 };
         for (size_t i = 0; i < c->n_owners && !ret->uid; i++)

@@ -86,6 +86,10 @@ struct claim_place {
 };
 bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
 
+/* Returns the UID of the ComputeDomain for a channel of which a Pod waits: the claim belongs to the Pod, and
+ * is neither allocated nor being deleted. NULL: it is another claim. The result is in the arena. */
+const char *claim_awaits(const struct claim *c, struct arena *a);
+
 /* Returns true if the claim requests a channel of a ComputeDomain and all Pods of a PodGroup share it. The
  * claim need not be allocated. If the kube-controller-manager created the claim from a claim template, the
  * PodGroup is its owner. If a user created the claim by name, it is reserved for the PodGroup instead of a

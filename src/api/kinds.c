@@ -170,6 +170,7 @@ const struct jd_field plugin_pod_fields[] = {
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_STATE, host_state),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_REASON, host_reason),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_HOST_CHANNELS, host_channels),
+        JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_WITHHELD, withheld),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_UNPREPARED, unprepared),
         JD_STR(struct plugin_pod, ANNOTATION IMEX_ANNOTATION_REFUSED, refused),
         JD_STR(struct plugin_pod, "spec>nodeName", node),
@@ -293,13 +294,17 @@ const struct jd_field slice_kept_fields[] = { JD_STR(struct slice, "name", o.met
                                               JD_TIME(struct slice, "creationTimestamp", o.meta.created),
                                               JD_STR(struct slice, "nodeName", node),
                                               JD_STR(struct slice, "clique", clique_id),
+                                              JD_INT(struct slice, "channels", n_channels),
                                               JD_LIST(struct slice, "devices", devices, struct slice_device,
                                                       f_device),
                                               JD_END };
 
-/* Keeps only what the rules need of the devices: the clique ID, and that there is a device. */
+/* Keeps only what the rules need of the devices: the clique ID, the number of channels, and that there is a
+ * device. */
 const void *slice_trim(void *slice, struct arena *a) {
         struct slice *s = slice;
+        for (size_t i = 0; i < s->n_devices; i++)
+                s->n_channels += str_starts(str_or(s->devices[i].name, ""), CD_DEVICE_CHANNEL_PREFIX);
         if (!s->n_devices)
                 return s;
         for (size_t i = 0; i < s->n_devices; i++)

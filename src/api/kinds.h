@@ -115,6 +115,7 @@ struct plugin_pod {
         struct kube_object o;
         const char *node, *phase;
         const char *host_state, *host_reason, *host_channels; /* its annotations, NULL when absent */
+        const char *withheld; /* IMEX_ANNOTATION_WITHHELD, NULL when absent: the plugin offers channels */
         const char *unprepared, *refused; /* IMEX_ANNOTATION_UNPREPARED and _REFUSED, NULL when absent */
         struct condition *conditions;
         size_t n_conditions;
@@ -181,6 +182,7 @@ struct slice {
         const char *clique_id; /* annotation CD_ANNOTATION_CLIQUE, NULL when absent */
         struct slice_device *devices;
         size_t n_devices;
+        int64_t n_channels; /* the number of channel devices, which slice_trim() counts */
 };
 extern const struct jd_field slice_fields[];
 extern const struct jd_field slice_kept_fields[]; /* the members that the cache keeps of a slice of this

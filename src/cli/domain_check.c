@@ -8,8 +8,11 @@
 
 /* The conditions that a person should look at when they are not True. */
 static bool is_judged(const struct cd_condition *c) {
-        static const char *const types[] = { CONDITION_READY, CONDITION_PEERS_CONNECTED,
-                                             CONDITION_CHANNEL_ASSIGNED, CONDITION_IMEX_HEALTHY,
+        static const char *const types[] = { CONDITION_READY,
+                                             CONDITION_PEERS_CONNECTED,
+                                             CONDITION_CHANNEL_ASSIGNED,
+                                             CONDITION_CHANNEL_AVAILABLE,
+                                             CONDITION_IMEX_HEALTHY,
                                              CONDITION_HOST_IMEX_HEALTHY };
         return has_string(types, ARRAY_LEN(types), c->type);
 }
@@ -71,9 +74,10 @@ bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain 
         return true;
 }
 
-/* Pods wait neither for other nodes nor for peers. */
+/* Pods with a node wait neither for other nodes nor for peers, and have a channel device. */
 static bool delays_node(const struct cd_condition *c, const char *node) {
         return !streq(c->reason, REASON_NODES_MISSING) && !streq(c->type, CONDITION_PEERS_CONNECTED) &&
+               !streq(c->type, CONDITION_CHANNEL_AVAILABLE) &&
                (!is_about_nodes(c) || message_names(str_or(c->message, ""), node));
 }
 
@@ -83,6 +87,17 @@ bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain
                 if (!node || delays_node(&cd->conditions[i], node))
                         any = domain_diagnose_condition(d, cd, &cd->conditions[i]) || any;
         return any;
+}
+
+bool domain_diagnose_template(struct diagnosis *d, const struct compute_domain *cd) {
+        static const char *const reasons[] = { REASON_TEMPLATE_NAME_TAKEN, REASON_TEMPLATE_TERMINATING,
+                                               REASON_TEMPLATE_MISSING,    REASON_INVALID_SPEC,
+                                               REASON_OTHER_MODE,          REASON_WRITE_FAILED,
+                                               REASON_DELETION_WAITING,    REASON_DECISION_WRONG };
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (has_string(reasons, ARRAY_LEN(reasons), cd->conditions[i].reason))
+                        return domain_diagnose_condition(d, cd, &cd->conditions[i]);
+        return false;
 }
 
 /* A node, judged by the rules of the controller. */

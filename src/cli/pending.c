@@ -70,7 +70,7 @@ static void diagnose_template(struct pod_case *c) {
                               "the cluster has no ComputeDomains: the driver is not installed");
                 return;
         }
-        if (c->cd && domain_diagnose_conditions(c->d, c->cd, NULL))
+        if (c->cd && domain_diagnose_template(c->d, c->cd))
                 return;
         if (c->cd && controller_is_down(c)) {
                 add_no_controller(c);
@@ -414,7 +414,7 @@ void pending_diagnose(struct pod_case *c) {
                 complete = diagnosis_needs(c->d, VIEW_CLAIMS, NULL) && complete;
                 if (complete && inv.complete)
                         diagnose_channels(c, &inv);
-                else
+                else if (!shortage_diagnose(c, has_affinity(c->pod)))
                         channels_possible(c);
         } else if (says(c, "Insufficient nvidia.com/gpu")) {
                 diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,

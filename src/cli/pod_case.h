@@ -36,12 +36,17 @@ const char *pod_case_since(const struct diagnosis *d, int64_t time);
 void pending_diagnose(struct pod_case *c); /* the pod has no node */
 void prepare_diagnose(struct pod_case *c); /* the pod has a node, and its containers do not run */
 void running_diagnose(struct pod_case *c); /* the pod runs: is NVLink used? */
+/* Adds the cause from the condition ChannelAvailable of the ComputeDomain. Returns whether there is one.
+ * `has_affinity`: the pod must run in the partition of its siblings. */
+bool shortage_diagnose(struct pod_case *c, bool has_affinity);
 /* Adds causes from the conditions of a ComputeDomain. `node` limits them to those that name the node, if they
  * name nodes; NULL: all. Returns whether there are any. */
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node);
 /* Whether the condition reports missing peers, but only since a time in which the daemons have not yet looked
  * for them again. */
 bool domain_is_connecting(const struct view *v, const struct cd_condition *c);
+/* Adds the cause from the condition Ready if it explains why the claim template is missing. */
+bool domain_diagnose_template(struct diagnosis *d, const struct compute_domain *cd);
 /* Adds the cause from one condition, unless it is True or harmless. Returns whether there is one. */
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c);

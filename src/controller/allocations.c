@@ -91,6 +91,7 @@ const struct jd_field claim_record_fields[] = {
         JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
         JD_STR(struct claim_record, "domain", domain_uid),
         JD_STR(struct claim_record, "node", node),
+        JD_STR(struct claim_record, "awaits", awaits),
         JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
         JD_END,
 };
@@ -104,6 +105,7 @@ static const void *record_of(const struct claim *c, bool own_channels, struct ar
                 r->domain_uid = place.domain_uid;
                 r->node = place.node;
         }
+        r->awaits = claim_awaits(c, a);
         if (claim_of_group(c, a, &group)) {
                 struct claim_group *copy = arena_alloc(a, sizeof *copy);
                 *copy = group;

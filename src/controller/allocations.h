@@ -15,6 +15,8 @@ struct claim_record {
         struct kube_object o;
         const char *domain_uid, *node;   /* the claim brings this node into this ComputeDomain; NULL: it
                                             brings none */
+        const char
+                *awaits; /* a Pod waits for a channel of this ComputeDomain, see claim_awaits(); NULL: none */
         const struct claim_group *group; /* the PodGroup that shares the claim; NULL: none */
 };
 extern const struct jd_field claim_record_fields[];

@@ -13,6 +13,7 @@
 #include "controller/rack_domains.h"
 #include "controller/reconcile.h"
 #include "controller/removals.h"
+#include "controller/shortages.h"
 #include "controller/watch.h"
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
@@ -101,6 +102,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .events = o->events,
                 .metrics = o->metrics,
                 .allocations = allocations_new(),
+                .shortages = shortages_new(),
                 .memory = { .missing_nodes = first_seen_new(),
                             .vanished = first_seen_new(),
                             .seen = first_seen_new(),
@@ -151,6 +153,7 @@ void controller_stop(struct controller *c) {
         work_queue_free(c->queue);
         watch_stop(c);
         allocations_free(c->allocations);
+        shortages_free(c->shortages);
         fabrics_done(c);
         removals_done(c);
         first_seen_free(c->memory.missing_nodes);

@@ -175,7 +175,11 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
 
 static struct verdict_input verdict_input(const struct plan_input *in,
                                           const struct verdict_problem *problem) {
-        return (struct verdict_input){ in->cd, *problem, in->conditions, in->now };
+        return (struct verdict_input){ .cd = in->cd,
+                                       .problem = *problem,
+                                       .shortage = in->shortage,
+                                       .conditions = in->conditions,
+                                       .now = in->now };
 }
 
 static void want_status(struct work *w, const struct membership *all, const struct verdict *v) {
@@ -417,6 +421,8 @@ static void plan_living(struct work *w) {
         }
         if (!has_finalizer(cd) || !streq(cd->mode, in->mode->name))
                 record_mode(w, in->mode->name);
+        if (in->shortage_recheck_s)
+                plan_recheck(w, in->shortage_recheck_s);
         if (cd->mode && !streq(cd->mode, in->mode->name))
                 return; /* The mode comes from an exported manifest. It is corrected before any object exists
                            that would confirm it. */

@@ -35,6 +35,9 @@ struct plan_input {
         size_t n_hosts;
         const struct own_channel *channels; /* its assigned channels; NULL: channels are not assigned */
         size_t n_channels;
+        const struct cd_condition *shortage; /* the condition ChannelAvailable that the status should have;
+                                                NULL: none */
+        int64_t shortage_recheck_s;          /* plan again after this time because of it; 0: no need */
         const struct member_facts *members; /* its nodes, sorted by name; only in driver-managed mode with
                                                isolation `domain` */
         size_t n_members;

@@ -11,6 +11,7 @@
 #include "controller/checks.h"
 #include "controller/plan.h"
 #include "controller/records.h"
+#include "controller/shortages.h"
 #include "kube/kube_metrics.h"
 #include "model/daemon_report.h"
 #include "rules/member_gather.h"
@@ -343,6 +344,8 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 .deletion_confirmed = !cd && live_read_known(c->live_read, LIVE_READ_DOMAIN, NULL, uid),
         };
         gather_go(c, uid, a, ret);
+        if (lives && !cd->o.meta.deleted)
+                ret->shortage = shortages_condition(c, cd, a, &ret->shortage_recheck_s);
         if (!lives) {
                 ret->labelled = name_labelled(&labelled, a);
                 ret->label_error = label_write_error(c, &labelled);

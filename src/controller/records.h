@@ -24,6 +24,7 @@
 #include "model/fabric.h"
 #include "render/objects.h"
 #include "rules/node_counts.h"
+#include "rules/shortage.h"
 
 /* ---- keys ---- */
 
@@ -74,6 +75,7 @@ struct controller_domain {
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
         bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
                                      kept it */
+        struct shortage_memory shortage;
         bool counted;
         struct node_counts counts; /* of the last pass, if `counted` */
         char uid[];
@@ -163,6 +165,7 @@ struct controller {
         struct allocations *allocations;
         struct live_read *live_read;
         struct leases *leases; /* of the kubelets */
+        struct shortages *shortages;
         struct crds *crds;
         void (*synced)(void *u);
         void *synced_u;
@@ -177,6 +180,7 @@ struct controller {
 enum {
         CONTROLLER_BY_UID = 0,
         CONTROLLER_CDS_BY_RACK = 1,
+        CONTROLLER_CLAIMS_AWAITING = 0, /* by the ComputeDomain for which a Pod waits */
         CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,

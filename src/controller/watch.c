@@ -79,6 +79,7 @@ INDEX(cd_rack, compute_domain, rack)
 INDEX(plugin_node, plugin_pod, node)
 INDEX(daemon_node, daemon_pod, pod.node)
 INDEX(daemon_clique, daemon_pod, pod.clique_id)
+INDEX(claim_awaited, claim_record, awaits)
 
 static const char *clique_of_slice(const struct kube_object *o) {
         const char *clique;
@@ -139,7 +140,7 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
         /* A PodGroup that does not fit on one node never gets its claim allocated. */
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct claim_group group;
-        return claim_of_group(c, a, &group);
+        return claim_of_group(c, a, &group) || claim_awaits(c, a);
 }
 
 static bool slice_is_ours(void *u, const struct kube_object *o) {
@@ -149,9 +150,14 @@ static bool slice_is_ours(void *u, const struct kube_object *o) {
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         struct allocation was, is;
-        pod_groups_changed(c, (const struct claim_record *)old, (const struct claim_record *)now);
-        if (!allocations_update(c->allocations, (const struct claim_record *)old,
-                                (const struct claim_record *)now, &was, &is))
+        const struct claim_record *before = (const struct claim_record *)old,
+                                  *after = (const struct claim_record *)now;
+        pod_groups_changed(c, before, after);
+        if (!streq(before ? before->awaits : NULL, after ? after->awaits : NULL)) {
+                records_queue_domain(c, before ? before->awaits : NULL);
+                records_queue_domain(c, after ? after->awaits : NULL);
+        }
+        if (!allocations_update(c->allocations, before, after, &was, &is))
                 return;
         records_queue_node(c, was.node);
         records_queue_node(c, is.node);
@@ -454,7 +460,7 @@ static void watch_evidence(struct controller *c) {
                 claim, kube_resource_claims, struct claim_record, claim_fields,
                 OURS(.current = on_current, .decoded_size = sizeof(struct claim), .kept = claim_record_fields,
                      .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
-                     .keep = claim_is_ours));
+                     .keep = claim_is_ours, .index = { claim_awaited }));
 }
 
 static void watch_fabrics(struct controller *c) {

@@ -220,7 +220,18 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
         return true;
 }
 
+static bool verdict_has_condition(const struct verdict *v, const char *type) {
+        for (size_t i = 0; i < v->n_conditions; i++)
+                if (streq(v->conditions[i].type, type))
+                        return true;
+        return false;
+}
+
 static bool verdict_same_conditions(const struct compute_domain *cd, const struct verdict *v) {
+        /* This condition ends by its absence. */
+        if (condition_at(cd, CONDITION_CHANNEL_AVAILABLE) &&
+            !verdict_has_condition(v, CONDITION_CHANNEL_AVAILABLE))
+                return false;
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 if (!was || !jd_equal(cd_condition_fields, was, now))
@@ -266,6 +277,13 @@ static void cut(const struct listed *l, struct verdict *v) {
         v->n_nodes = kept;
 }
 
+/* Call it after the other conditions. */
+static void add_shortage(const struct verdict_input *in, struct verdict *v) {
+        BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
+        if (in->shortage)
+                v->conditions[v->n_conditions++] = *in->shortage;
+}
+
 void verdict_make(const struct verdict_input *in, const struct membership *all, struct arena *a,
                   struct verdict *ret) {
         const struct compute_domain *cd = in->cd;
@@ -293,6 +311,7 @@ void verdict_make(const struct verdict_input *in, const struct membership *all, 
                 condition_peers(all, a, ret);
         else if (!in->problem.reason)
                 add_go(all, a, ret);
+        add_shortage(in, ret);
         conclude(in, &l, ret);
 }
 
@@ -317,6 +336,7 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
         if (hosts->channels)
                 channel_condition(hosts->channels, hosts->n_channels, a,
                                   &ret->conditions[ret->n_conditions++]);
+        add_shortage(in, ret);
         conclude(in, NULL, ret);
 }
 

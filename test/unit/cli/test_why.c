@@ -432,6 +432,49 @@ static void without_cluster_rights_possible_causes_are_listed(void **state) {
         WHY("train-0", "confined-pending", COMMAND_DENIED);
 }
 
+#define REPORT(reason, message)                                                                              \
+        "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'NoNodes','message':'-'},"  \
+        "{'type':'ChannelAvailable','status':'False','reason':'" reason "','message':'" message "'}]"
+
+static void the_controller_reports_what_a_tenant_may_not_read(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       REPORT("NoFreeChannel", "All channels are in use: 6 of 6"));
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "confined-in-use", COMMAND_PROBLEM);
+        WHY("computedomain/bench", "confined-domain-in-use", COMMAND_PROBLEM);
+}
+
+static void a_withheld_channel_is_explained_by_the_report_of_the_controller(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       REPORT("NoChannelOffered",
+                              "No node offers a channel (FabricError): 6 of 6 nodes withhold it"));
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "confined-withheld", COMMAND_PROBLEM);
+}
+
+/* A full partition delays only pods that must run in it. */
+static void a_full_partition_is_a_cause_only_for_pods_with_the_affinity(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       REPORT("PartitionFull",
+                              "No channel is free on rack-a, where pods of this ComputeDomain "
+                              "run: 4 of 4 are in use, and 2 are free elsewhere"));
+        cluster_claim(cluster, "team-b", "train-1.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1",
+                                                        .claim = "train-1.channel",
+                                                        .node = "a0",
+                                                        .status = RUNS });
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "confined-pending", COMMAND_DENIED);
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), AFFINITY);
+        WHY("train-0", "confined-partition-full", COMMAND_PROBLEM);
+}
+
 static void the_event_of_the_pod_needs_no_cluster_rights(void **state) {
         (void)state;
         pod_is_created("Failed to prepare dynamic resources: a0: IMEX daemon is BACKOFF: another nvidia-imex "
@@ -542,6 +585,9 @@ int main(void) {
                 T(the_rules_of_the_controller_are_the_last_source),
                 T(a_daemon_of_the_standing_domain_is_found),
                 T(without_cluster_rights_possible_causes_are_listed),
+                T(the_controller_reports_what_a_tenant_may_not_read),
+                T(a_withheld_channel_is_explained_by_the_report_of_the_controller),
+                T(a_full_partition_is_a_cause_only_for_pods_with_the_affinity),
                 T(the_event_of_the_pod_needs_no_cluster_rights),
                 T(a_misspelt_template_needs_no_cluster_rights),
                 T(a_list_that_fails_proves_nothing),

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/shortages.h"
+
+#include <string.h>
+
+#include "api/names.h"
+#include "api/reasons.h"
+#include "base/clock.h"
+#include "controller/checks.h"
+#include "rules/racks.h"
+
+/* How old the facts may be, how many conditions may change in a second, and over how many seconds the others
+ * are spread. */
+enum { FACTS_AGE_S = 5, CHANGES_PER_S = 10, SPREAD_S = 30 };
+
+struct shortages {
+        struct arena *a; /* of the nodes; NULL: none were gathered yet */
+        struct shortage_node *nodes;
+        size_t n_nodes, cap_nodes;
+        int64_t gathered, second; /* clock_mono_s() */
+        unsigned changes;         /* in `second` */
+};
+
+struct shortages *shortages_new(void) {
+        return xnew(struct shortages);
+}
+
+void shortages_free(struct shortages *s) {
+        if (!s)
+                return;
+        arena_free(s->a);
+        free(s);
+}
+
+/* ---- nodes ---- */
+
+static void count_allocation(void *u, const struct allocation *x) {
+        ++*(int64_t *)u;
+}
+
+static bool count_channels(void *u, const struct kube_object *o) {
+        *(int64_t *)u += ((const struct slice *)o)->n_channels;
+        return true;
+}
+
+static bool newest_plugin(void *u, const struct kube_object *o) {
+        const struct plugin_pod **best = u, *p = (const struct plugin_pod *)o;
+        if (!plugin_pod_ended(p) && !p->o.meta.deleted &&
+            (!*best || p->o.meta.created > (*best)->o.meta.created))
+                *best = p;
+        return true;
+}
+
+/* The first word of the plugin's report, if it is a reason in the catalogue: other texts are not shown to
+ * tenants. */
+static const char *shortages_withheld(const struct controller *c, const char *node) {
+        const struct plugin_pod *p = NULL;
+        char word[64];
+        if (c->caches.plugins)
+                kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, newest_plugin, &p);
+        size_t n = p && p->withheld ? strcspn(p->withheld, ":") : 0;
+        if (!n || n >= sizeof word)
+                return NULL;
+        memcpy(word, p->withheld, n);
+        word[n] = '\0';
+        const struct reason *r = reason_find(REASON_OF_NODE, word);
+        return r ? r->name : NULL;
+}
+
+static bool gather_node(void *u, const struct kube_object *o) {
+        const struct controller *c = u;
+        struct shortages *s = c->shortages;
+        const struct node *n = (const struct node *)o;
+        const char *name = n->o.meta.name, *partition = records_node_clique(c, name),
+                   *rack = records_node_rack(c, name);
+        bool offers = kube_informer_first_at(c->caches.slices, CONTROLLER_BY_NODE, name);
+        if (!offers && !node_has_gpu(n))
+                return true;
+        struct shortage_node x = { .partition = arena_strdup(s->a, str_or(partition, "")),
+                                   .rack = arena_strdup(s->a, str_or(rack, "")),
+                                   .up = node_ready(n) && !n->unschedulable };
+        kube_informer_each_at(c->caches.slices, CONTROLLER_BY_NODE, name, count_channels, &x.channels);
+        allocations_on_node(c->allocations, name, count_allocation, &x.used);
+        if (!x.channels)
+                x.withheld = shortages_withheld(c, name);
+        GROW(s->nodes, s->n_nodes, s->cap_nodes);
+        s->nodes[s->n_nodes++] = x;
+        return true;
+}
+
+static void gather_nodes(struct controller *c, int64_t now) {
+        struct shortages *s = c->shortages;
+        if (s->a && now - s->gathered < FACTS_AGE_S)
+                return;
+        arena_free(TAKE(s->a));
+        free(TAKE(s->nodes));
+        s->n_nodes = s->cap_nodes = 0;
+        s->a = arena_new(16 << 10);
+        s->gathered = now;
+        kube_informer_each(c->caches.nodes, gather_node, c);
+}
+
+/* ---- the ComputeDomain ---- */
+
+struct own_partitions {
+        const struct controller *c;
+        struct arena *a;
+        const char **list;
+        size_t n, cap;
+};
+
+static void add_partition(void *u, const struct allocation *x) {
+        struct own_partitions *o = u;
+        const char *partition = records_node_clique(o->c, x->node);
+        if (!partition || !*partition || has_string(o->list, o->n, partition))
+                return;
+        ARENA_GROW(o->a, o->list, o->n, o->cap);
+        o->list[o->n++] = partition;
+}
+
+static bool look_at_facts(struct controller *c, const struct compute_domain *cd, struct arena *a, int64_t now,
+                          struct cd_condition *ret) {
+        struct own_partitions own = { .c = c, .a = a };
+        gather_nodes(c, now);
+        allocations_of_domain(c->allocations, cd->o.meta.uid, add_partition, &own);
+        const struct shortage_facts f = { .nodes = c->shortages->nodes,
+                                          .n_nodes = c->shortages->n_nodes,
+                                          .rack = racks_is_domain(cd) ? cd->rack : NULL,
+                                          .own = own.list,
+                                          .n_own = own.n };
+        const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name,
+                                           cd->o.meta.uid };
+        const char *wrong = shortage_condition(&f, a, ret) ? shortage_check(&f, ret, a) : NULL;
+        if (wrong)
+                checks_failed(c, CHECKS_STATUS, &about, wrong);
+        return ret->reason && !wrong;
+}
+
+const struct cd_condition *shortages_condition(struct controller *c, const struct compute_domain *cd,
+                                               struct arena *a, int64_t *ret_recheck_s) {
+        struct shortages *s = c->shortages;
+        const char *uid = cd->o.meta.uid;
+        const int64_t now = clock_mono_s();
+        struct shortage_input in = {
+                .waits = kube_informer_first_at(c->caches.claims, CONTROLLER_CLAIMS_AWAITING, uid), .now = now
+        };
+        struct controller_domain *d = in.waits ? records_make(c, uid) : records_find(c, uid);
+        struct shortage_memory none = { 0 }, *memory = d ? &d->shortage : &none;
+        struct cd_condition *is = arena_alloc(a, sizeof *is);
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, CONDITION_CHANNEL_AVAILABLE))
+                        in.was = &cd->conditions[i];
+        if (s->second != now) {
+                s->second = now;
+                s->changes = 0;
+        }
+        in.may_change = s->changes < CHANGES_PER_S;
+        if (in.waits && shortage_is_due(memory, now) && look_at_facts(c, cd, a, now, is))
+                in.is = is;
+        const struct cd_condition *right = shortage_settle(memory, &in, ret_recheck_s);
+        if (in.waits && right != in.was)
+                s->changes++;
+        if (!in.may_change && *ret_recheck_s == 1)
+                *ret_recheck_s += (int64_t)(str_fnv64(uid, strlen(uid)) % SPREAD_S);
+        return right;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a leading controller reports on a ComputeDomain whose pod waits for a channel device. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "leading.h"
+#include "api/names.h"
+#include "rules/shortage.h"
+
+#define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define OTHER "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+struct world {
+        struct leading l;
+        const char *waits;       /* the unallocated claim; NULL: none */
+        bool withheld;           /* the node withholds its channel */
+        struct fake_conn *watch; /* of claims */
+        char status[8192];       /* the last one of the ComputeDomain */
+        unsigned n_statuses, version;
+};
+
+#define PARAMETERS(uid)                                                                                      \
+        "{\"driver\":\"" CD_DRIVER "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                     \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" uid "\"}}"
+#define CLAIM(name, version, owner, uid, status)                                                             \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" name                      \
+        "\",\"resourceVersion\":\"" version                                                                  \
+        "\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"" owner                                   \
+        "\",\"name\":\"p\",\"uid\":\"p\"}]},\"spec\":{\"devices\":{\"config\":[{\"opaque\":" PARAMETERS(     \
+                uid) "}]}},\"status\":{" status "}}"
+#define WAITS(owner) CLAIM("waits", "2", owner, DOMAIN, "")
+#define ALLOCATED(uid)                                                                                       \
+        "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"" CD_DRIVER               \
+        "\",\"pool\":\"n1\",\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\","               \
+        "\"opaque\":" PARAMETERS(uid) "}]}}"
+
+/* With the status that was written last. */
+static char *domain_text(const struct world *w) {
+        return xasprintf("{\"apiVersion\":\"" CD_API_VERSION "\",\"kind\":\"" CD_KIND
+                         "\",\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
+                         "\",\"resourceVersion\":\"%u\",\"annotations\":{\"" CD_ANNOTATION_MODE
+                         "\":\"" MODE_DRIVER_MANAGED "\"},\"finalizers\":[\"" CD_FINALIZER
+                         "\"]},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}}%s%s",
+                         w->version, *w->status ? "," : "", *w->status ? w->status : "}");
+}
+
+static char *items_of(void *u, const char *path, const char **ret_kind) {
+        struct world *w = u;
+        if (fake_has(path, "/nodes")) {
+                *ret_kind = "Node";
+                return xstrdup(
+                        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\",\"labels\":{"
+                        "\"nvidia.com/gpu.present\":\"true\"}},\"status\":{\"conditions\":[{\"type\":"
+                        "\"Ready\",\"status\":\"True\"}]}}");
+        }
+        if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
+                *ret_kind = "Pod";
+                return xstrdup("{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
+                               "\"resourceVersion\":\"1\",\"annotations\":{\"" IMEX_ANNOTATION_WITHHELD
+                               "\":\"FabricError: team-b has broken it\"}},\"spec\":{\"nodeName\":\"n1\"}}");
+        }
+        if (fake_has(path, "/resourceslices")) {
+                *ret_kind = "ResourceSlice";
+                return xasprintf(
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{"
+                        "\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"%s\"}]"
+                        "}}",
+                        w->withheld ? "other" : "channel-0");
+        }
+        if (fake_has(path, "/resourceclaimtemplates")) {
+                *ret_kind = "ResourceClaimTemplate";
+                return xstrdup("");
+        }
+        if (fake_has(path, "/resourceclaims")) {
+                *ret_kind = "ResourceClaim";
+                return xasprintf("%s%s%s",
+                                 w->withheld ? "" : CLAIM("used", "1", "Pod", OTHER, ALLOCATED(OTHER)),
+                                 w->waits && !w->withheld ? "," : "", str_or(w->waits, ""));
+        }
+        if (fake_has(path, "/computedomains")) {
+                *ret_kind = "ComputeDomain";
+                return domain_text(w);
+        }
+        return NULL;
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (streq(r->method, "GET")) {
+                if (fake_has(r->path, "/resourceclaims") && fake_query(r, "watch"))
+                        w->watch = c;
+                leading_read(c, r, items_of, u);
+                return;
+        }
+        if (!fake_has(r->path, "/computedomains/train/status")) {
+                fake_refuse(c, 403, "not in this test");
+                return;
+        }
+        const char *status = strstr(r->body, "\"status\":{");
+        assert_non_null(status);
+        snprintf(w->status, sizeof w->status, "%s", status);
+        w->n_statuses++;
+        w->version++;
+        _cleanup_(freep) char *text = domain_text(w);
+        fake_reply(c, 200, NULL, text);
+}
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        leading_init(&w->l, on_request, w);
+        leading_set_mode(&w->l, "", NULL);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        leading_done(&w->l);
+        free(w);
+        return 0;
+}
+
+enum { SOON_MS = 1000 * (SHORTAGE_LOOKS_S + SHORTAGE_WAITS_S + 5), LATER_MS = 600000 };
+
+static bool reports(const struct world *w) {
+        return strstr(w->status, "\"ChannelAvailable\"");
+}
+
+/* failure: all channels are in use -> the ComputeDomain of a waiting pod reports it, and ends the report when
+ * the pod no longer waits */
+static void a_pod_that_waits_is_told_that_all_channels_are_in_use(void **state) {
+        struct world *w = *state;
+        w->waits = WAITS("Pod");
+        w->version = 1;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 1000 * SHORTAGE_WAITS_S);
+        assert_true(w->n_statuses > 0);
+        assert_false(reports(w));
+        run_for(&w->l.loop, SOON_MS);
+        assert_true(reports(w));
+        assert_non_null(strstr(w->status, "\"All channels are in use: 1 of 1\""));
+        unsigned n = w->n_statuses;
+        run_for(&w->l.loop, LATER_MS);
+        assert_int_equal(w->n_statuses, n);
+        fake_chunk(w->watch, "{\"type\":\"DELETED\",\"object\":" WAITS("Pod") "}\n");
+        run_for(&w->l.loop, 3000);
+        assert_int_equal(w->n_statuses, n + 1);
+        assert_false(reports(w));
+}
+
+/* The rest of the plugin's report may name objects of others. */
+static void only_the_known_reason_of_a_plugin_is_shown(void **state) {
+        struct world *w = *state;
+        w->waits = WAITS("Pod");
+        w->withheld = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        assert_non_null(
+                strstr(w->status, "No node offers a channel (FabricError): 1 of 1 nodes withhold it"));
+        assert_null(strstr(w->status, "team-b"));
+}
+
+static void without_a_pod_that_waits_nothing_is_reported(void **state) {
+        static const char *const claims[] = { NULL, WAITS("PodGroup") };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+                w->waits = claims[i];
+                leading_start(&w->l);
+                run_for(&w->l.loop, LATER_MS);
+                assert_true(w->n_statuses > 0);
+                assert_false(reports(w));
+                controller_stop(&w->l.c);
+        }
+}
+
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+int main(void) {
+        const struct CMUnitTest tests[] = { T(a_pod_that_waits_is_told_that_all_channels_are_in_use),
+                                            T(only_the_known_reason_of_a_plugin_is_shown),
+                                            T(without_a_pod_that_waits_nothing_is_reported) };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
