@@ -152,8 +152,9 @@ bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name) {
         domain_lines(d, cd);
         bool any = domain_diagnose_conditions(d, cd, NULL);
         if (!cd->status && d->v->source->now - cd->o.meta.created > 60) {
-                diagnosis_add(d, reason_cause(CAUSE_NO_CONTROLLER), NULL,
-                              "no controller has written the status of the ComputeDomain");
+                if (!controller_diagnose(d))
+                        diagnosis_possible(d, reason_cause(CAUSE_NO_CONTROLLER),
+                                           "no controller has written the status of the ComputeDomain");
                 any = true;
         }
         d->fine = !any;

@@ -198,3 +198,19 @@ bool daemon_diagnose(struct diagnosis *d, const char *node) {
         }
         return false;
 }
+
+bool controller_diagnose(struct diagnosis *d) {
+        struct view *v = d->v;
+        bool found = false, up = false;
+        view_find_driver(v);
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, x)
+        if (workload_object_runs(x, "compute-domain-controller")) {
+                found = true;
+                up = up || x->ready_replicas > 0;
+        }
+        if (up || (!found && view_state(v, VIEW_DEPLOYMENTS, NULL) != VIEW_COMPLETE))
+                return false;
+        diagnosis_add(d, reason_cause(CAUSE_NO_CONTROLLER), NULL, "no controller of the driver is ready%s%s",
+                      v->driver_ns ? " in namespace " : "", v->driver_ns ? v->driver_ns : "");
+        return true;
+}

@@ -45,21 +45,18 @@ static const char *similar_template(const struct pod_case *c) {
         return name;
 }
 
-static bool controller_is_down(struct pod_case *c) {
-        bool found = false, up = false;
-        view_find_driver(c->v);
-        VIEW_EACH(c->v, VIEW_DEPLOYMENTS, struct workload_object, d)
-        if (workload_object_runs(d, "compute-domain-controller")) {
-                found = true;
-                up = up || d->ready_replicas > 0;
+/* The ComputeDomain of the template exists. Only a user who may read the Deployment of the controller knows
+ * whether the template is still being created. */
+static void diagnose_missing_template(struct pod_case *c) {
+        const struct reason *r = reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_TEMPLATE_MISSING);
+        static const char text[] = "ComputeDomain %s exists, but its claim template %s does not yet";
+        if (diagnosis_needs(c->d, VIEW_DEPLOYMENTS, NULL)) {
+                diagnosis_add(c->d, r, NULL, text, c->cd_name, c->template_name);
+        } else {
+                diagnosis_possible(c->d, reason_cause(CAUSE_NO_CONTROLLER),
+                                   "no controller of the driver is ready");
+                diagnosis_possible(c->d, r, text, c->cd_name, c->template_name);
         }
-        return !up && (found || view_state(c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_COMPLETE);
-}
-
-static void add_no_controller(struct pod_case *c) {
-        diagnosis_add(c->d, reason_cause(CAUSE_NO_CONTROLLER), NULL,
-                      "no controller of the driver is ready%s%s", c->v->driver_ns ? " in namespace " : "",
-                      c->v->driver_ns ? c->v->driver_ns : "");
 }
 
 /* The pod has no claim because its template does not exist. */
@@ -72,15 +69,10 @@ static void diagnose_template(struct pod_case *c) {
         }
         if (c->cd && domain_diagnose_template(c->d, c->cd))
                 return;
-        if (c->cd && controller_is_down(c)) {
-                add_no_controller(c);
+        if (c->cd && controller_diagnose(c->d))
                 return;
-        }
         if (c->cd) {
-                const struct reason *r = reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_TEMPLATE_MISSING);
-                diagnosis_add(c->d, r, NULL,
-                              "ComputeDomain %s exists, but its claim template %s does not yet", c->cd_name,
-                              c->template_name);
+                diagnose_missing_template(c);
                 return;
         }
         const char *similar = similar_template(c);

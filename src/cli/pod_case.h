@@ -50,6 +50,8 @@ bool domain_diagnose_template(struct diagnosis *d, const struct compute_domain *
 /* Adds the cause from one condition, unless it is True or harmless. Returns whether there is one. */
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c);
+/* Adds the cause that no controller is ready. Returns whether that is known. */
+bool controller_diagnose(struct diagnosis *d);
 /* Adds the cause why no plugin runs on nodes; `node` NULL: on any. Returns whether there is one. */
 bool plugin_diagnose(struct diagnosis *d, const char *node);
 /* Adds the cause why the node has no running daemon. Returns whether there is one. */

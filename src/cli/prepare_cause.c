@@ -160,6 +160,24 @@ static void add_peers(struct pod_case *c, const struct reason *r, const struct p
         diagnosis_add(c->d, r, fix, "IMEX on %s: %s%s%s", c->pod->node, message, peers, awaited);
 }
 
+/* The plugin or the daemon waits for a decision of the controller. */
+static bool awaits_controller(const struct reason *r) {
+        static const char *const anchors[] = { "no-assignment", "no-channel-assigned", "no-index-yet" };
+        return has_string(anchors, ARRAY_LEN(anchors), r->anchor);
+}
+
+/* Why the controller does not decide. */
+static bool diagnose_decision(struct pod_case *c) {
+        static const char *const reasons[] = { REASON_WRITE_FAILED, REASON_DECISION_WRONG,
+                                               REASON_DOMAIN_FULL,  REASON_OTHER_MODE,
+                                               REASON_INVALID_SPEC, REASON_FORMED_BY_GO_DRIVER };
+        for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++)
+                if (has_string(reasons, ARRAY_LEN(reasons), c->cd->conditions[i].reason) &&
+                    domain_diagnose_condition(c->d, c->cd, &c->cd->conditions[i]))
+                        return true;
+        return controller_diagnose(c->d);
+}
+
 static const char imex_lead[] = "IMEX daemon is ";
 
 /* The message of the plugin names an entry of the catalogue. */
@@ -178,6 +196,9 @@ static bool diagnose_message(struct pod_case *c, const struct pod_object *daemon
                 add_holder(c, r, message);
         else if (streq(r->anchor, "no-daemon-yet")) {
                 if (!daemon_diagnose(c->d, c->pod->node))
+                        diagnosis_add(c->d, r, NULL, "%s", message);
+        } else if (awaits_controller(r)) {
+                if (!diagnose_decision(c))
                         diagnosis_add(c->d, r, NULL, "%s", message);
         } else if (streq(r->anchor, "waiting-for-peers") || str_starts(r->anchor, "recovery")) {
                 const char *at = strstr(message, imex_lead);

@@ -426,6 +426,16 @@ void faults_cut_off(unsigned program, int64_t until_ms) {
         add(f);
 }
 
+void faults_refuse(enum kind k) {
+        static const struct sort refuses = { "refused", NULL, not_admitted, false };
+        struct fault f = fault_now(&refuses);
+        f.k = (int)k;
+        f.status = 403;
+        f.reason = "Forbidden";
+        f.until_ms = all.end_ms = INT64_MAX;
+        add(f);
+}
+
 static void strike(void *u) {
         const struct sort *s = all.restores && sim_chance(RESTORE_PERCENT) ? &restore : NULL;
         if (sim_now_ms() >= all.end_ms)

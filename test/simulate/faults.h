@@ -39,6 +39,9 @@ bool faults_touched_lease(unsigned replica, int64_t since_ms);
 /* Cuts the program off from the network until then, or until the last fault ends. */
 void faults_cut_off(unsigned program, int64_t until_ms);
 
+/* An admission policy refuses all writes of the kind until the end. For worlds without faults_begin(). */
+void faults_refuse(enum kind k);
+
 /* Enables another fault: etcd is occasionally restored from a backup, as docs/how-to/restore.md describes it.
  * `careless`: the operator does not stop the controllers. */
 void faults_use_restores(bool careless);

@@ -186,11 +186,17 @@ static void print(struct process *p, const char *text) {
                 p->o.output(p->o.u, text, strlen(text));
 }
 
+static bool broken[64]; /* by the number of the node */
+
+void imex_break(unsigned node) {
+        broken[node] = true;
+}
+
 static void on_begun(void *u) {
         struct process *p = u;
         char line[128];
         p->next = NULL;
-        if (p->id < 0 || (sim_chance(2) && !world_is_calm())) {
+        if (p->id < 0 || broken[p->node] || (sim_chance(2) && !world_is_calm())) {
                 print(p, "No matching network interface\n");
                 end_in(p, 1, 1, 0);
                 return;

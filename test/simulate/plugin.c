@@ -195,6 +195,14 @@ static void publish(const struct life *l) {
         slice_set(l->slices, &content);
 }
 
+void plugin_withhold(unsigned node) {
+        struct life *l = plugins[node].now;
+        l->offering.offered = false;
+        own_pod_set(l->own_pod, IMEX_ANNOTATION_WITHHELD,
+                    "FabricError: 2 of 4 GPUs are not registered with the NVLink fabric", 0);
+        publish(l);
+}
+
 static void on_isolation(void *u) {
         struct life *l = u;
         struct offering now;
@@ -464,6 +472,10 @@ static void failed(struct dra_op *op, const char *msg) {
         sim_log("%s: %s of %s/%s fails: %s", op->life->name, op->unprepare ? "unprepare" : "prepare",
                 op->held->ns, op->held->name, msg);
         op->held->next_ms = sim_now_ms() + sim_between(500, 10000);
+        if (!op->unprepare) {
+                snprintf(op->held->failure, sizeof op->held->failure, "%s", msg);
+                op->held->failed_ms = sim_now_ms();
+        }
         end_call(op);
 }
 

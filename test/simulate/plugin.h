@@ -28,6 +28,8 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id);
 void plugin_kill(unsigned node, bool again);
 /* Sends SIGTERM; the plugin restarts. */
 void plugin_stop(unsigned node);
+/* The plugin withholds its channels from now on, because of an error of the NVLink fabric. */
+void plugin_withhold(unsigned node);
 
 /* ---- the kubelet ---- */
 
@@ -47,6 +49,8 @@ struct held {
         int64_t id;          /* the channel ID in the CDI file at the last Prepare, -1: none */
         struct dra_op *call; /* the call whose answer the kubelet waits for */
         int64_t next_ms;     /* the earliest time of the next call */
+        char failure[512];   /* the plugin's answer to the last Prepare that failed; "": none */
+        int64_t failed_ms;   /* when it failed */
 };
 
 /* Notifies the kubelet of a pod with that claim. */

@@ -33,6 +33,7 @@
 #include "racks.h"
 #include "replica.h"
 #include "server.h"
+#include "shortages.h"
 #include "sim.h"
 #include "transport.h"
 #include "world.h"
@@ -109,6 +110,8 @@ static void look(void *u) {
         sim_at(now + LOOK_MS, look, NULL);
         if (faults_restored_ms() >= 0)
                 transport_check_listed(faults_restored_ms());
+        if (run.phase == FORMS || run.phase == QUIET || run.phase == IDLE)
+                shortages_look();
         switch (run.phase) {
         case STORM:
                 if (now < run.until_ms)
@@ -134,7 +137,7 @@ static void look(void *u) {
                 enter(IDLE, IDLE_MS);
                 break;
         case IDLE:
-                text = world_misses();
+                text = str_or(world_misses(), shortages_misses());
                 if (text)
                         sim_broken("%s, although nothing has happened", text);
                 if (now < run.until_ms)

@@ -60,7 +60,7 @@ struct node *choose_node(const struct domain *d) {
         const unsigned *offers = offers_to(d);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
-                if (n->exists && n->ready && offers[number_of(n)])
+                if (n->exists && n->ready && !n->cordoned && offers[number_of(n)])
                         return n;
         }
         return NULL;
@@ -74,7 +74,13 @@ static void claim_of_template(struct domain *d, struct user_pod *p) {
         bool own = channels_of_template(t);
         _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);
         snprintf(p->claim, sizeof p->claim, "%s", claim);
-        world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
+        world_create(K_CLAIM, USER_NS,
+                     "{'metadata':{'name':'%s','ownerReferences':[{'apiVersion':'v1','kind':'Pod','name':'p',"
+                     "'uid':'p'}]},'spec':{'devices':{'requests':[{'name':'r','exactly':{'deviceClassName':"
+                     "'" CD_CLASS_CHANNEL "'}}],'config':[{'requests':['r'],'opaque':{'driver':'" CD_DRIVER
+                     "','parameters':{'apiVersion':'" CD_API_VERSION
+                     "','kind':'ComputeDomainChannelConfig','domainID':'%s%s'}}}]}}}",
+                     p->claim, d->uid, own ? "','isolation':'Channel" : "");
         p->own = own;
         p->state = POD_CLAIMED;
 }

@@ -259,7 +259,7 @@ static void look_at_set(const struct version *s) {
                                 : xstrdup("");
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct version *n = object_of_node(&w.nodes[i]);
-                if (n && n->for_daemons && !has_daemon(n->node_no) && soon())
+                if (n && n->for_daemons && !has_daemon(n->node_no) && soon() && !w.refuses_daemons)
                         world_create(K_POD, DRIVER_NS,
                                      "{'metadata':{'name':'imex-%s-%u','labels':{'" CD_LABEL_COMPONENT
                                      "':'" CD_DAEMON_OBJECT "','app':'imex-daemon'},"

@@ -44,6 +44,7 @@ struct node {
         bool power, connected, exists, ready; /* exists: the Node object; ready: its condition Ready */
         bool back;  /* connected again: the kubelet now sees earlier deletions */
         bool wipes; /* the kubelet has just started, and cleans up */
+        bool cordoned;
         int64_t power_ms, connected_ms, exists_ms; /* when it becomes true again, 0: not by itself */
         int64_t heard_ms, gone_ms;
         unsigned boots, addresses, shown_boots; /* shown_boots: as the Node shows it */
@@ -78,6 +79,7 @@ struct world_state {
         struct domain domains[MAX_DOMAINS];
         unsigned n_nodes, n_domains, serial;
         bool calm, empty, leaves_one_off;
+        bool refuses_daemons; /* a quota forbids the Pods of the daemons */
         struct node *off; /* the node that stays without power until the end; NULL: none */
         uv_loop_t *loop;
 };

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answers: lists the objects of the simulated cluster for the kubectl plugin. Adds what the other programs of
+ * the simulation do not need: the users' Pods with the conditions and Events of the scheduler and the
+ * kubelet, the containers of Pods, and the Deployment and DaemonSet of the installation. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cli/source.h"
+
+struct answers {
+        struct source source;
+        bool admin;       /* otherwise the user may list only the objects of the namespace USER_NS */
+        bool image_fails; /* the images of the users' Pods cannot be pulled */
+        bool misspelt;    /* pods without a claim name a claim template that does not exist */
+        bool no_controller;
+};
+void answers_init(struct answers *a);
+
+/* The users' Pods. Returns false if there is no more. `name` has 64 bytes. */
+enum answers_state { ANSWERS_NO_CLAIM, ANSWERS_NO_NODE, ANSWERS_STARTS, ANSWERS_RUNS, ANSWERS_OTHER };
+struct answers_pod {
+        char name[64];
+        enum answers_state state;
+        int node; /* -1: none */
+        unsigned domain;
+        long long since_ms; /* how long it has been in this state, as far as answers_note() has seen */
+};
+bool answers_pod(unsigned i, struct answers_pod *ret);
+/* Call it regularly: it records since when each pod has been in its state. */
+void answers_note(void);

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* causes: asks the kubectl plugin why pods wait, in simulated clusters with exactly one fault. It must never
+ * name another cause, and with admin rights it must nearly always name the cause.
+ *
+ *   causes [--seeds FIRST-LAST] [--jobs N] [--fault NAME] [--log] */
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "answers.h"
+#include "api/names.h"
+#include "ask.h"
+#include "base/mem.h"
+#include "base/stderr.h"
+#include "faults.h"
+#include "imex.h"
+#include "looks.h"
+#include "plugin.h"
+#include "promises.h"
+#include "replica.h"
+#include "server.h"
+#include "sim.h"
+#include "transport.h"
+#include "world.h"
+#include "world_state.h"
+
+/* Users begin at BEGIN_MS. A pod counts if it has waited for WAITED_MS, so that the programs had the time to
+ * report. The questions are asked every EVERY_MS until END_MS. */
+enum {
+        BEGIN_MS = 20000,
+        WAITED_MS = 75000,
+        EVERY_MS = 35000,
+        END_MS = 260000,
+        LOOK_MS = 100,
+        NODES = 6,
+        DOMAINS = 4
+};
+enum { MOST_UNKNOWN_PERCENT = 5 };
+
+struct counts {
+        unsigned asked, right, wrong, unknown;
+};
+struct results {
+        struct counts admin, user;
+};
+
+/* ---- the faults ---- */
+
+static struct {
+        const struct fault_sort *fault;
+        int node; /* the node with the fault; -1: none, or all */
+        bool struck, log;
+        struct answers options;
+        struct results *results;
+        uv_loop_t loop;
+        char folder[64];
+} run;
+
+static void every_plugin_withholds(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                plugin_withhold(i);
+}
+
+static void every_node_is_cordoned(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                w.nodes[i].cordoned = true;
+                world_patch(K_NODE, store_get(K_NODE, "", w.nodes[i].name), false,
+                            "{'spec':{'unschedulable':true}}");
+        }
+}
+
+static void nothing(void) {
+}
+
+static void controllers_end(void) {
+        replicas_end();
+        run.options.no_controller = true;
+}
+
+static void templates_are_refused(void) {
+        faults_refuse(K_TEMPLATE);
+}
+
+static void fabrics_are_refused(void) {
+        faults_refuse(K_FABRIC);
+}
+
+static void daemons_are_refused(void) {
+        w.refuses_daemons = true;
+}
+
+static void misspell(void) {
+        replicas_end();
+        run.options.misspelt = true;
+}
+
+static void images_fail(void) {
+        run.options.image_fails = true;
+}
+
+static void imex_breaks(void) {
+        run.node = (int)sim_draw(w.n_nodes);
+        imex_break((unsigned)run.node);
+}
+
+/* The node of the first pod that starts; -1: none starts yet. */
+static int starting_node(void) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++)
+                        if (w.domains[d].pods[i].state == POD_ALLOCATED)
+                                return (int)number_of(w.domains[d].pods[i].node);
+        return -1;
+}
+
+static void plugin_dies(void) {
+        plugin_kill((unsigned)run.node, false);
+}
+
+static void power_fails(void) {
+        lose_power(&w.nodes[run.node], INT32_MAX);
+}
+
+static void node_is_cut_off(void) {
+        w.nodes[run.node].connected = false;
+        w.nodes[run.node].connected_ms = 0;
+}
+
+static void domain_is_deleted(void) {
+        for (unsigned d = 0; d < w.n_domains; d++) {
+                const struct version *v = object_of(&w.domains[d]);
+                for (unsigned i = 0; v && i < w.domains[d].n_pods; i++)
+                        if (w.domains[d].pods[i].state == POD_CLAIMED) {
+                                world_delete(K_DOMAIN, v, false);
+                                run.node = (int)d; /* a ComputeDomain here */
+                                return;
+                        }
+        }
+}
+
+/* When a fault strikes: before anything runs, before the users begin, or at the first pod that starts, or
+ * when all have begun. */
+enum when { AT_BEGIN, AT_ONCE, AT_START, LATER };
+static const struct fault_sort {
+        const char *name;
+        void (*strike)(void);
+        enum when when;
+        enum answers_state state; /* the pods that it keeps waiting */
+        const char *truth[6];     /* the causes that `why` may name */
+} faults[] = {
+        { "channels_in_use", nothing, AT_ONCE, ANSWERS_NO_NODE, { "NoFreeChannel" } },
+        { "channels_withheld", every_plugin_withholds, AT_ONCE, ANSWERS_NO_NODE, { "FabricError" } },
+        { "nodes_cordoned",
+          every_node_is_cordoned,
+          AT_ONCE,
+          ANSWERS_NO_NODE,
+          { "NoFreeChannel", "SchedulingFailed" } },
+        { "no_controller", controllers_end, AT_ONCE, ANSWERS_NO_CLAIM, { "NoController" } },
+        { "templates_refused", templates_are_refused, AT_ONCE, ANSWERS_NO_CLAIM, { "WriteFailed" } },
+        { "template_misspelt", misspell, AT_ONCE, ANSWERS_NO_CLAIM, { "ClaimTemplateNotFound" } },
+        { "domain_deleted",
+          domain_is_deleted,
+          LATER,
+          ANSWERS_NO_NODE,
+          { "domain-deleting", "no-computedomain" } },
+        { "fabrics_refused", fabrics_are_refused, AT_ONCE, ANSWERS_STARTS, { "WriteFailed" } },
+        { "daemons_refused", daemons_are_refused, AT_BEGIN, ANSWERS_STARTS, { "DaemonNotCreated" } },
+        { "imex_breaks", imex_breaks, AT_ONCE, ANSWERS_STARTS, { "no-address" } },
+        { "plugin_dies", plugin_dies, AT_START, ANSWERS_STARTS, { "NoPlugin" } },
+        { "power_fails", power_fails, AT_START, ANSWERS_STARTS, { "NodeDown", "NodeLost" } },
+        { "node_cut_off", node_is_cut_off, AT_START, ANSWERS_STARTS, { "NodeDown", "NodeLost" } },
+        { "image_fails", images_fail, AT_ONCE, ANSWERS_RUNS, { "ContainerFailed" } },
+};
+
+/* Whether the fault is the only reason why this pod waits. */
+static bool is_concerned(const struct answers_pod *p) {
+        if (p->state != run.fault->state || p->since_ms < WAITED_MS || !run.struck)
+                return false;
+        if (run.fault->strike == domain_is_deleted)
+                return run.node == (int)p->domain;
+        return run.node < 0 || p->node == run.node;
+}
+
+/* ---- the questions ---- */
+
+static bool is_true(const char *cause) {
+        for (size_t i = 0; i < ARRAY_LEN(run.fault->truth) && run.fault->truth[i]; i++)
+                if (streq(run.fault->truth[i], cause))
+                        return true;
+        return false;
+}
+
+static void judge(const struct ask_answer *a, const char *pod, const char *who, const char *text,
+                  struct counts *c) {
+        const char *wrong = NULL;
+        unsigned named = 0;
+        for (size_t i = 0; i < a->n; i++) {
+                bool unknown = streq(a->causes[i], "UnknownCause");
+                if (!unknown && !is_true(a->causes[i]))
+                        wrong = a->causes[i];
+                named += !unknown;
+        }
+        c->asked++;
+        if (wrong)
+                c->wrong++;
+        else if (named)
+                c->right++;
+        else
+                c->unknown++;
+        if (wrong || run.log || (!named && streq(who, "admin")))
+                printf("%s: at %.1f s, pod %s, rights of %s: %s %s\n%s", run.fault->name,
+                       (double)sim_now_ms() / 1000, pod, who,
+                       wrong   ? "WRONG"
+                       : named ? "right"
+                               : "unknown",
+                       str_or(wrong, ""), text);
+}
+
+static void ask(const struct answers_pod *p, bool admin, struct counts *c) {
+        struct answers s;
+        struct ask_answer answer;
+        struct buf text = BUF_INIT(1 << 16);
+        answers_init(&s);
+        s.admin = admin;
+        s.image_fails = run.options.image_fails;
+        s.misspelt = run.options.misspelt;
+        s.no_controller = run.options.no_controller;
+        ask_why(&s.source, USER_NS, p->name, &answer, &text);
+        judge(&answer, p->name, admin ? "admin" : "view", buf_str(&text), c);
+        buf_done(&text);
+}
+
+/* failure: one fault keeps pods waiting in the simulation -> `why` names no other cause [simulation] */
+static void on_ask(void *u) {
+        struct answers_pod p;
+        for (unsigned i = 0; answers_pod(i, &p); i++)
+                if (is_concerned(&p)) {
+                        ask(&p, true, &run.results->admin);
+                        ask(&p, false, &run.results->user);
+                }
+        sim_at(sim_now_ms() + EVERY_MS, on_ask, NULL);
+}
+
+static void look(void *u) {
+        answers_note();
+        if (!run.struck && run.fault->when == AT_START && starting_node() >= 0) {
+                run.node = starting_node();
+                run.struck = true;
+                run.fault->strike();
+        }
+        sim_at(sim_now_ms() + LOOK_MS, look, NULL);
+}
+
+static void strike(void *u) {
+        run.struck = true;
+        run.fault->strike();
+}
+
+static void users_begin(void *u) {
+        for (unsigned i = 0; i < w.n_domains; i++)
+                w.domains[i].next_ms = 0;
+}
+
+/* ---- the program ---- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
+        return remove(path);
+}
+
+static void end(int status) {
+        fflush(stdout);
+        (void)nftw(run.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        _exit(status);
+}
+
+static void on_changed(enum kind k, const struct change *c) {
+        promises_look(k, c);
+        transport_changed(k);
+}
+
+static void over(void *u) {
+        *(bool *)u = true;
+}
+
+/* Runs in its own process. */
+static void simulate_one(const struct fault_sort *f, uint64_t seed, struct results *r, bool log) {
+        bool ends = false;
+        run.fault = f;
+        run.node = -1;
+        run.results = r;
+        run.log = log;
+        clearenv(); /* the programs read the environment */
+        snprintf(run.folder, sizeof run.folder, "/dev/shm/causes.XXXXXX");
+        BUG_ON(!mkdtemp(run.folder) || chdir(run.folder) < 0);
+        sim_seed(seed);
+        sim_log_show(log);
+        uv_loop_init(&run.loop);
+        sim_agenda_init(&run.loop);
+        store_on_change(on_changed);
+        plugins_begin(&run.loop);
+        world_begin(&run.loop, NODES, DOMAINS);
+        for (unsigned i = 0; i < REPLICAS; i++)
+                replica_start(i, &run.loop);
+        world_calm();
+        for (unsigned i = 0; i < w.n_domains; i++)
+                w.domains[i].next_ms = INT64_MAX;
+        sim_at(BEGIN_MS, users_begin, NULL);
+        if (f->when == AT_BEGIN)
+                strike(NULL);
+        if (f->when == AT_ONCE)
+                sim_at(BEGIN_MS - 5000, strike, NULL);
+        if (f->when == LATER)
+                sim_at(BEGIN_MS + 60000, strike, NULL);
+        sim_at(BEGIN_MS + WAITED_MS, on_ask, NULL);
+        sim_at(END_MS, over, &ends);
+        look(NULL);
+        while (!ends && !sim_first_broken())
+                uv_run(&run.loop, UV_RUN_ONCE);
+        if (sim_first_broken())
+                printf("%s, seed %llu: BROKEN %s\n", f->name, (unsigned long long)seed, sim_first_broken());
+        end(sim_first_broken() ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static void add(struct counts *sum, const struct counts *c) {
+        sum->asked += c->asked;
+        sum->right += c->right;
+        sum->wrong += c->wrong;
+        sum->unknown += c->unknown;
+}
+
+static void print(const char *what, const struct results *r) {
+        printf("%-20s admin: %4u states, %4u right, %2u wrong, %3u unknown; view: %4u right, %2u wrong, %3u "
+               "unknown\n",
+               what, r->admin.asked, r->admin.right, r->admin.wrong, r->admin.unknown, r->user.right,
+               r->user.wrong, r->user.unknown);
+}
+
+static bool reap(unsigned *running) {
+        int status;
+        if (wait(&status) < 0)
+                return false;
+        --*running;
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static int simulate_all(uint64_t first, uint64_t last, unsigned jobs, const char *only, bool log) {
+        struct results all = { 0 };
+        unsigned running = 0, broken = 0, missing = 0;
+        for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
+                if (only && !streq(only, faults[i].name))
+                        continue;
+                struct results *own = mmap(NULL, sizeof *own * (size_t)(last - first + 1),
+                                           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                BUG_ON(own == MAP_FAILED);
+                for (uint64_t seed = first; seed <= last; seed++) {
+                        if (running == jobs)
+                                broken += !reap(&running);
+                        fflush(stdout);
+                        pid_t pid = fork();
+                        BUG_ON(pid < 0);
+                        if (pid == 0)
+                                simulate_one(&faults[i], seed, &own[seed - first], log);
+                        running++;
+                }
+                while (running)
+                        broken += !reap(&running);
+                struct results sum = { 0 };
+                for (uint64_t seed = first; seed <= last; seed++) {
+                        add(&sum.admin, &own[seed - first].admin);
+                        add(&sum.user, &own[seed - first].user);
+                }
+                print(faults[i].name, &sum);
+                missing += !sum.admin.asked;
+                add(&all.admin, &sum.admin);
+                add(&all.user, &sum.user);
+        }
+        print("all", &all);
+        if (missing)
+                printf("%u faults kept no pod waiting\n", missing);
+        return !broken && !missing && !all.admin.wrong && !all.user.wrong &&
+                               all.admin.unknown * 100 < all.admin.asked * MOST_UNKNOWN_PERCENT
+                       ? EXIT_SUCCESS
+                       : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv) {
+        unsigned long long first = 1, last = 2;
+        unsigned jobs = 2;
+        const char *only = NULL;
+        bool log = false;
+        for (int i = 1; i < argc; i++) {
+                const char *value = i + 1 < argc ? argv[i + 1] : "";
+                if (streq(argv[i], "--log"))
+                        log = true;
+                else if (streq(argv[i], "--seeds") && sscanf(value, "%llu-%llu", &first, &last) == 2)
+                        i++;
+                else if (streq(argv[i], "--jobs") && sscanf(value, "%u", &jobs) == 1 && jobs)
+                        i++;
+                else if (streq(argv[i], "--fault") && *value)
+                        only = argv[++i];
+                else
+                        return fprintf(stderr,
+                                       "causes [--seeds FIRST-LAST] [--jobs N] [--fault NAME] [--log]\n"),
+                               2;
+        }
+        return simulate_all(first, last, jobs, only, log);
+}
