@@ -83,9 +83,14 @@ static bool delays_node(const struct cd_condition *c, const char *node) {
 
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node) {
         bool any = false;
-        for (size_t i = 0; i < cd->n_conditions; i++)
-                if (!node || delays_node(&cd->conditions[i], node))
-                        any = domain_diagnose_condition(d, cd, &cd->conditions[i]) || any;
+        for (size_t i = 0; i < cd->n_conditions; i++) {
+                const struct cd_condition *c = &cd->conditions[i];
+                /* A state that is not known may be harmless on this node. */
+                if (node && condition_status_decode(c->status) != STATUS_FALSE)
+                        continue;
+                if (!node || delays_node(c, node))
+                        any = domain_diagnose_condition(d, cd, c) || any;
+        }
         return any;
 }
 

@@ -29,6 +29,18 @@ static const char *down_text(struct diagnosis *d, const struct pod_object *p) {
         return NULL;
 }
 
+/* A container that runs now, but has been restarted several times; NULL: there is none. */
+static const char *restarts_text(struct diagnosis *d, const struct pod_object *p) {
+        for (size_t i = 0; i < p->n_statuses; i++) {
+                const struct container_status *s = &p->statuses[i];
+                if (s->restarts > 1 && s->last)
+                        return arena_printf(d->a, "restarted %lld times: %s%s%s", (long long)s->restarts,
+                                            str_or(s->last->reason, "ended"), s->last->message ? ": " : "",
+                                            str_or(s->last->message, ""));
+        }
+        return NULL;
+}
+
 static const struct workload_object *daemon_set_of(struct view *v, const char *program) {
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
         if (workload_object_runs(d, program))
@@ -174,6 +186,8 @@ bool daemon_diagnose(struct diagnosis *d, const char *node) {
                 return (e && e->message) || (n && !streq(n->node.imex_daemon, "true"));
         }
         const char *why = down_text(d, p);
+        if (!why && !p->daemon->report)
+                why = restarts_text(d, p);
         const struct condition *scheduled = condition_find(p->conditions, p->n_conditions, "PodScheduled");
         const struct event_object *prepare = (view_read(v, VIEW_EVENTS, v->driver_ns),
                                               view_event(v, "Pod", p->o.meta.ns, p->o.meta.name,

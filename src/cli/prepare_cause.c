@@ -162,7 +162,7 @@ static void add_peers(struct pod_case *c, const struct reason *r, const struct p
 
 /* The plugin or the daemon waits for a decision of the controller. */
 static bool awaits_controller(const struct reason *r) {
-        static const char *const anchors[] = { "no-assignment", "no-channel-assigned", "no-index-yet" };
+        static const char *const anchors[] = { "no-assignment", "no-channel-yet", "no-index-yet" };
         return has_string(anchors, ARRAY_LEN(anchors), r->anchor);
 }
 
@@ -171,11 +171,15 @@ static bool diagnose_decision(struct pod_case *c) {
         static const char *const reasons[] = { REASON_WRITE_FAILED, REASON_DECISION_WRONG,
                                                REASON_DOMAIN_FULL,  REASON_OTHER_MODE,
                                                REASON_INVALID_SPEC, REASON_FORMED_BY_GO_DRIVER };
-        for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++)
-                if (has_string(reasons, ARRAY_LEN(reasons), c->cd->conditions[i].reason) &&
-                    domain_diagnose_condition(c->d, c->cd, &c->cd->conditions[i]))
+        for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++) {
+                const struct cd_condition *x = &c->cd->conditions[i];
+                bool says_why = streq(x->reason, REASON_WAITING) && x->message &&
+                                !strstr(x->message, "the controller assigns it");
+                if ((says_why || has_string(reasons, ARRAY_LEN(reasons), x->reason)) &&
+                    domain_diagnose_condition(c->d, c->cd, x))
                         return true;
-        return controller_diagnose(c->d);
+        }
+        return controller_diagnose(c->d) || (!c->v->hosts && daemon_diagnose(c->d, c->pod->node));
 }
 
 static const char imex_lead[] = "IMEX daemon is ";

@@ -259,10 +259,12 @@ static struct own_channel channel_on(const struct controller *c, const char *uid
         const struct condition *why =
                 f && !e ? condition_first_true(f->conditions, f->n_conditions, reasons, ARRAY_LEN(reasons))
                         : NULL;
-        return (struct own_channel){ .fabric = clique,
-                                     .rack = f ? f->rack : NULL,
-                                     .id = e ? e->id : -1,
-                                     .why = why ? why->message : NULL };
+        const char *message = why             ? why->message
+                              : !e && *clique ? members_error_of(c, KEY_FABRIC, clique)
+                                              : NULL;
+        return (struct own_channel){
+                .fabric = clique, .rack = f ? f->rack : NULL, .id = e ? e->id : -1, .why = message
+        };
 }
 
 static void gather_channels(const struct controller *c, const char *uid, struct arena *a,

@@ -9,6 +9,7 @@
 
 #include "api/names.h"
 #include "base/mem.h"
+#include "channels.h"
 #include "plugin.h"
 #include "sim.h"
 #include "store.h"
@@ -272,6 +273,19 @@ static void give_text(const struct listing *l, char *text) {
         free(text);
 }
 
+/* As the kubelet counts them. */
+static void add_restarts(yyjson_mut_doc *doc) {
+        size_t i, n;
+        yyjson_mut_val *x,
+                *list = yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/status/containerStatuses");
+        yyjson_mut_arr_foreach(list, i, n, x) {
+                yyjson_mut_val *last = yyjson_mut_obj_add_obj(doc, x, "lastState"),
+                               *end = yyjson_mut_obj_add_obj(doc, last, "terminated");
+                yyjson_mut_obj_add_str(doc, end, "reason", "Error");
+                yyjson_mut_obj_add_int(doc, x, "restartCount", 5);
+        }
+}
+
 /* A Pod of the driver, with its container. */
 static char *with_container(const struct version *v) {
         const char *program = v->target ? "compute-domain-daemon" : "compute-domain-kubelet-plugin";
@@ -282,6 +296,8 @@ static char *with_container(const struct version *v) {
         yyjson_mut_arr_add_str(doc, yyjson_mut_obj_add_arr(doc, container, "command"), program);
         yyjson_mut_obj_remove_key(spec, "containers");
         yyjson_mut_obj_add_val(doc, spec, "containers", list);
+        if (v->target && w.daemons_crash)
+                add_restarts(doc);
         char *text = yyjson_mut_write(doc, 0, NULL);
         yyjson_mut_doc_free(doc);
         return text;
@@ -316,21 +332,26 @@ static void list_installation(const struct listing *l, bool deployment) {
                 pods += p != NULL;
                 ready += p && streq(p->condition, "True");
         }
-#define TEMPLATE(program)                                                                                    \
-        "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"command\":[\"" program "\"]}]}}"
+        const char *mode = channels_of_host() ? "hostManaged" : "driverManaged",
+                   *isolation = channels_used() ? "channel" : "domain";
+#define PROGRAM_OF(program)                                                                                  \
+        "\"template\":{\"spec\":{\"containers\":[{\"name\":\"c\",\"command\":[\"" program "\"]"
         if (deployment)
-                give_text(
-                        l,
-                        xasprintf("{\"metadata\":{\"name\":\"controller\",\"namespace\":\"" DRIVER_NS
-                                  "\",\"uid\":\"c\",\"resourceVersion\":\"1\"},\"spec\":{\"replicas\":"
-                                  "2," TEMPLATE(
-                                          "compute-domain-controller") "},\"status\":{\"readyReplicas\":%d}}",
-                                  l->a->no_controller ? 0 : 2));
+                give_text(l,
+                          xasprintf("{\"metadata\":{\"name\":\"controller\",\"namespace\":\"" DRIVER_NS
+                                    "\",\"uid\":\"c\",\"resourceVersion\":\"1\"},\"spec\":{\"replicas\":"
+                                    "2," PROGRAM_OF(
+                                            "compute-domain-controller") ",\"env\":[{\"name\":\"IMEX_MODE\","
+                                                                         "\"value\":\"%s\"},{"
+                                                                         "\"name\":\"IMEX_ISOLATION\","
+                                                                         "\"value\":\"%s\"}]}]}}},\"status\":"
+                                                                         "{\"readyReplicas\":%d}}",
+                                    mode, isolation, l->a->no_controller ? 0 : 2));
         else
                 give_text(l,
                           xasprintf("{\"metadata\":{\"name\":\"plugin\",\"namespace\":\"" DRIVER_NS
-                                    "\",\"uid\":\"p\",\"resourceVersion\":\"1\"},\"spec\":{" TEMPLATE(
-                                            "compute-domain-kubelet-plugin") "},\"status\":{"
+                                    "\",\"uid\":\"p\",\"resourceVersion\":\"1\"},\"spec\":{" PROGRAM_OF(
+                                            "compute-domain-kubelet-plugin") "}]}}},\"status\":{"
                                                                              "\"desiredNumberScheduled\":%u,"
                                                                              "\"currentNumberScheduled\":%u,"
                                                                              "\"numberReady\":%u}}",

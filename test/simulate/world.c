@@ -382,7 +382,7 @@ static bool has_left(const struct run *r) {
 
 static void start_container(const struct node *n, struct run *r, bool crashes) {
         r->up = true;
-        if (crashes)
+        if (crashes || w.daemons_crash)
                 r->crashes_ms = sim_now_ms() + sim_between(0, 3000);
         else
                 start_daemon(n, r);
