@@ -98,7 +98,9 @@ static bool diagnose_claim(struct pod_case *c) {
                 diagnose_template(c);
                 return true;
         }
-        if (e && e->message && strstr(e->message, c->template_name) && strstr(e->message, "not found")) {
+        /* The Event may be from the time before the template existed. */
+        if (e && !c->template && e->message && strstr(e->message, c->template_name) &&
+            strstr(e->message, "not found")) {
                 diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND), NULL, "%s", e->message);
                 return true;
         }

@@ -162,7 +162,7 @@ static void pod_status(const struct answers *a, const struct domain *d, const st
 static char *pod_text(const struct answers *a, unsigned d, unsigned i) {
         const struct domain *domain = &w.domains[d];
         const struct user_pod *p = &domain->pods[i];
-        struct buf b = BUF_INIT(1 << 16);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
         char name[64];
         name_pod(d, i, name, sizeof name);
         buf_addf(&b,
@@ -193,7 +193,7 @@ static void add_quoted(struct buf *b, const char *text) {
 static char *event_text(const char *kind, const char *ns, const char *name, const char *reason,
                         const char *message, int64_t at_ms) {
         static unsigned serial;
-        struct buf b = BUF_INIT(1 << 16);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
         buf_addf(&b,
                  "{\"metadata\":{\"name\":\"%s.%u\",\"namespace\":\"%s\",\"uid\":\"e%u\",\"resourceVersion\":"
                  "\"1\"},"
@@ -211,16 +211,22 @@ static char *event_text(const char *kind, const char *ns, const char *name, cons
 /* The Event that the kubelet or the scheduler writes last about the pod; NULL: none. */
 static char *pod_event(const struct answers *a, unsigned d, unsigned i) {
         const struct user_pod *p = &w.domains[d].pods[i];
-        struct buf b = BUF_INIT(1 << 16);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
         char name[64];
         const char *reason = NULL;
         int64_t at_ms = sim_now_ms();
         name_pod(d, i, name, sizeof name);
         if (p->state == POD_WAITS) {
                 reason = "FailedResourceClaimCreation";
-                buf_addf(&b,
-                         "PodResourceClaim channel: resourceclaimtemplate.resource.k8s.io \"%s\" not found",
-                         template_of(a, &w.domains[d], p));
+                if (w.refuses_claims)
+                        buf_adds(&b, "PodResourceClaim channel: failed to create ResourceClaim: "
+                                     "resourceclaims.resource.k8s.io is forbidden: exceeded quota: claims, "
+                                     "requested: count/resourceclaims=1");
+                else
+                        buf_addf(&b,
+                                 "PodResourceClaim channel: resourceclaimtemplate.resource.k8s.io \"%s\" not "
+                                 "found",
+                                 template_of(a, &w.domains[d], p));
         } else if (p->state == POD_CLAIMED) {
                 reason = "FailedScheduling";
                 scheduler_text(&b);
@@ -238,9 +244,7 @@ static char *pod_event(const struct answers *a, unsigned d, unsigned i) {
                                  p->claim, p->held.failure);
                 }
         }
-        char *text = reason ? event_text("Pod", USER_NS, name, reason, buf_str(&b), at_ms) : NULL;
-        buf_done(&b);
-        return text;
+        return reason ? event_text("Pod", USER_NS, name, reason, buf_str(&b), at_ms) : NULL;
 }
 
 /* ---- lists ---- */
@@ -311,7 +315,20 @@ static void list_pods(const struct listing *l) {
                         give_text(l, pod_text(l->a, d, i));
 }
 
+/* From the time when the ComputeDomain had no claim template yet. It lasts for an hour. */
+static char *old_event(const struct answers *a, unsigned d, unsigned i) {
+        const struct user_pod *p = &w.domains[d].pods[i];
+        char name[64];
+        name_pod(d, i, name, sizeof name);
+        _cleanup_(freep) char *text =
+                xasprintf("PodResourceClaim channel: resourceclaimtemplate.resource.k8s.io \"%s\" not found",
+                          template_of(a, &w.domains[d], p));
+        return i % 2 ? event_text("Pod", USER_NS, name, "FailedResourceClaimCreation", text, 0) : NULL;
+}
+
 static void list_events(const struct listing *l) {
+        for (unsigned n = 0, d, i; nth_pod(n, &d, &i); n++)
+                give_text(l, old_event(l->a, d, i));
         for (unsigned n = 0, d, i; nth_pod(n, &d, &i); n++)
                 give_text(l, pod_event(l->a, d, i));
         if (w.refuses_daemons)

@@ -102,6 +102,25 @@ static void nodes_are_refused(void) {
         faults_refuse(K_NODE);
 }
 
+static void fabrics_are_forbidden(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                faults_forbid(K_FABRIC, REPLICAS + i);
+}
+
+static void claims_are_forbidden(void) {
+        for (unsigned i = 0; i < w.n_nodes; i++)
+                faults_forbid(K_CLAIM, REPLICAS + i);
+}
+
+static void claims_are_refused(void) {
+        w.refuses_claims = true;
+}
+
+static void imex_hangs(void) {
+        run.node = (int)sim_draw(w.n_nodes);
+        imex_hang((unsigned)run.node);
+}
+
 static void misspell(void) {
         replicas_end();
         run.options.misspelt = true;
@@ -185,6 +204,10 @@ static const struct fault_sort {
           ANSWERS_STARTS,
           { "WriteFailed", "DaemonNotCreated" },
           true },
+        { "fabrics_forbidden", fabrics_are_forbidden, AT_BEGIN, ANSWERS_STARTS, { "fabric-unreadable" } },
+        { "claims_forbidden", claims_are_forbidden, AT_BEGIN, ANSWERS_STARTS, { "claim-unreadable" } },
+        { "claims_refused", claims_are_refused, AT_BEGIN, ANSWERS_NO_CLAIM, { "ClaimNotCreated" } },
+        { "imex_hangs", imex_hangs, AT_ONCE, ANSWERS_STARTS, { "daemon-not-ready" } },
         { "imex_breaks", imex_breaks, AT_ONCE, ANSWERS_STARTS, { "no-address" } },
         { "plugin_dies", plugin_dies, AT_START, ANSWERS_STARTS, { "NoPlugin" } },
         { "power_fails", power_fails, AT_START, ANSWERS_STARTS, { "NodeDown", "NodeLost" } },

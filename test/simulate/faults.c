@@ -436,6 +436,16 @@ void faults_refuse(enum kind k) {
         add(f);
 }
 
+void faults_forbid(enum kind k, unsigned program) {
+        static const struct sort forbids = { "forbidden", NULL, forbidden, false };
+        struct fault f = fault_now(&forbids);
+        f.k = (int)k;
+        f.program = (int)program;
+        f.percent = 100;
+        f.until_ms = all.end_ms = INT64_MAX;
+        add(f);
+}
+
 static void strike(void *u) {
         const struct sort *s = all.restores && sim_chance(RESTORE_PERCENT) ? &restore : NULL;
         if (sim_now_ms() >= all.end_ms)

@@ -39,8 +39,10 @@ bool faults_touched_lease(unsigned replica, int64_t since_ms);
 /* Cuts the program off from the network until then, or until the last fault ends. */
 void faults_cut_off(unsigned program, int64_t until_ms);
 
-/* An admission policy refuses all writes of the kind until the end. For worlds without faults_begin(). */
+/* For worlds without faults_begin(). An admission policy refuses all writes of the kind until the end, or the
+ * programs of a node may not read it. */
 void faults_refuse(enum kind k);
+void faults_forbid(enum kind k, unsigned program);
 
 /* Enables another fault: etcd is occasionally restored from a backup, as docs/how-to/restore.md describes it.
  * `careless`: the operator does not stop the controllers. */

@@ -186,10 +186,15 @@ static void print(struct process *p, const char *text) {
                 p->o.output(p->o.u, text, strlen(text));
 }
 
-static bool broken[64]; /* by the number of the node */
+/* By the number of the node. */
+static bool broken[64], hangs[64];
 
 void imex_break(unsigned node) {
         broken[node] = true;
+}
+
+void imex_hang(unsigned node) {
+        hangs[node] = true;
 }
 
 static void on_begun(void *u) {
@@ -242,7 +247,9 @@ static void begin_imex(struct process *p, const char *config) {
                                    p->domain, p->node);
         }
         world_begins_imex(p->node, p->ip, p->domain);
-        p->ready_ms = sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000) : sim_between(50, 1500));
+        p->ready_ms = hangs[p->node] ? INT64_MAX
+                                     : sim_now_ms() + (sim_chance(5) ? sim_between(2000, 20000)
+                                                                     : sim_between(50, 1500));
         p->next = sim_at(sim_now_ms() + sim_between(1, 20), on_begun, p);
 }
 

@@ -24,5 +24,7 @@ void imex_go_starts(unsigned node, const char *domain, int64_t id);
 void imex_go_ends(unsigned node, const char *domain, const char *fault);
 /* Every nvidia-imex on the node exits when it has started. */
 void imex_break(unsigned node);
+/* No nvidia-imex on the node becomes READY. */
+void imex_hang(unsigned node);
 /* Lets the nvidia-imex crash. */
 void imex_crash(unsigned node, const char *domain);

@@ -69,7 +69,7 @@ struct node *choose_node(const struct domain *d) {
 static void claim_of_template(struct domain *d, struct user_pod *p) {
         _cleanup_(freep) char *name = xasprintf(d->of_rack ? RACKS_TEMPLATE : "t-%s", d->name);
         const struct version *t = store_get(K_TEMPLATE, USER_NS, name);
-        if (!t || version_deleted(t) || !streq(t->domain, d->uid))
+        if (!t || version_deleted(t) || !streq(t->domain, d->uid) || w.refuses_claims)
                 return;
         bool own = channels_of_template(t);
         _cleanup_(freep) char *claim = xasprintf("claim-%s-%u", d->name, ++w.serial);

@@ -79,6 +79,7 @@ struct world_state {
         struct domain domains[MAX_DOMAINS];
         unsigned n_nodes, n_domains, serial;
         bool calm, empty, leaves_one_off;
+        bool refuses_claims;  /* a quota forbids the claims of the users' pods */
         bool daemons_crash;   /* their containers end when they have started */
         bool refuses_daemons; /* a quota forbids the Pods of the daemons */
         struct node *off; /* the node that stays without power until the end; NULL: none */
