@@ -263,6 +263,7 @@ simulate: all
 simulate-test: all
 	$(build)/test/simulate/simulate --seeds 1 --for 40 --jobs 1
 	$(build)/test/simulate/simulate --seeds 1 --for 20 --jobs 1 --hostile
+	$(build)/test/simulate/causes --seeds 1-6 --jobs 1
 
 # New seeds for an hour on all cores. Each world gets an eighteenth of the time.
 simulate-long: all
@@ -278,6 +279,7 @@ simulate-long: all
 		"10 --domains 5 --go-domains --restores"; do \
 		$(build)/test/simulate/simulate --seeds $$first --for 200 --nodes $$size || failed=yes; \
 	done; \
+	$(build)/test/simulate/causes --seeds $$first-$$((first + 59)) --jobs $(shell nproc) || failed=yes; \
 	test -z "$$failed"
 
 # All worlds, including the mistakes that must be found.

@@ -34,7 +34,7 @@ void shortages_free(struct shortages *s) {
 
 /* ---- nodes ---- */
 
-static void count_allocation(void *u, const struct allocation *x) {
+static void shortages_count_used(void *u, const struct allocation *x) {
         ++*(int64_t *)u;
 }
 
@@ -67,7 +67,7 @@ static const char *shortages_withheld(const struct controller *c, const char *no
         return r ? r->name : NULL;
 }
 
-static bool gather_node(void *u, const struct kube_object *o) {
+static bool shortages_gather_node(void *u, const struct kube_object *o) {
         const struct controller *c = u;
         struct shortages *s = c->shortages;
         const struct node *n = (const struct node *)o;
@@ -80,7 +80,7 @@ static bool gather_node(void *u, const struct kube_object *o) {
                                    .rack = arena_strdup(s->a, str_or(rack, "")),
                                    .up = node_ready(n) && !n->unschedulable };
         kube_informer_each_at(c->caches.slices, CONTROLLER_BY_NODE, name, count_channels, &x.channels);
-        allocations_on_node(c->allocations, name, count_allocation, &x.used);
+        allocations_on_node(c->allocations, name, shortages_count_used, &x.used);
         if (!x.channels)
                 x.withheld = shortages_withheld(c, name);
         GROW(s->nodes, s->n_nodes, s->cap_nodes);
@@ -88,7 +88,7 @@ static bool gather_node(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void gather_nodes(struct controller *c, int64_t now) {
+static void shortages_gather(struct controller *c, int64_t now) {
         struct shortages *s = c->shortages;
         if (s->a && now - s->gathered < FACTS_AGE_S)
                 return;
@@ -97,7 +97,7 @@ static void gather_nodes(struct controller *c, int64_t now) {
         s->n_nodes = s->cap_nodes = 0;
         s->a = arena_new(16 << 10);
         s->gathered = now;
-        kube_informer_each(c->caches.nodes, gather_node, c);
+        kube_informer_each(c->caches.nodes, shortages_gather_node, c);
 }
 
 /* ---- the ComputeDomain ---- */
@@ -121,7 +121,7 @@ static void add_partition(void *u, const struct allocation *x) {
 static bool look_at_facts(struct controller *c, const struct compute_domain *cd, struct arena *a, int64_t now,
                           struct cd_condition *ret) {
         struct own_partitions own = { .c = c, .a = a };
-        gather_nodes(c, now);
+        shortages_gather(c, now);
         allocations_of_domain(c->allocations, cd->o.meta.uid, add_partition, &own);
         const struct shortage_facts f = { .nodes = c->shortages->nodes,
                                           .n_nodes = c->shortages->n_nodes,

@@ -28,24 +28,36 @@ static bool shortage_counts(const struct shortage_facts *f, const struct shortag
         return in_rack(f, n) && (!own || in_own(f, n));
 }
 
+enum { REASONS_MAX = 32 }; /* more than the catalogue has */
+
 /* The most frequent reason; of several, the first by name, so that the order of the nodes does not matter. */
 static const char *most_withheld(const struct shortage_facts *f, bool own) {
-        const char *best = NULL;
-        size_t most = 0;
+        struct {
+                const char *reason;
+                size_t n;
+        } list[REASONS_MAX];
+        size_t n_list = 0, best = 0;
         for (size_t i = 0; i < f->n_nodes; i++) {
                 const struct shortage_node *n = &f->nodes[i];
-                size_t same = 0;
-                if (n->channels || !n->withheld || !shortage_counts(f, n, own) || streq(n->withheld, best))
+                size_t at = 0;
+                if (n->channels || !n->withheld || !shortage_counts(f, n, own))
                         continue;
-                for (size_t k = 0; k < f->n_nodes; k++)
-                        same += !f->nodes[k].channels && shortage_counts(f, &f->nodes[k], own) &&
-                                streq(f->nodes[k].withheld, n->withheld);
-                if (same > most || (same == most && strcmp(n->withheld, best) < 0)) {
-                        most = same;
-                        best = n->withheld;
+                while (at < n_list && !streq(list[at].reason, n->withheld))
+                        at++;
+                if (at == REASONS_MAX)
+                        continue;
+                if (at == n_list) {
+                        list[at].reason = n->withheld;
+                        list[at].n = 0;
+                        n_list++;
                 }
+                list[at].n++;
         }
-        return best;
+        for (size_t i = 1; i < n_list; i++)
+                if (list[i].n > list[best].n ||
+                    (list[i].n == list[best].n && strcmp(list[i].reason, list[best].reason) < 0))
+                        best = i;
+        return n_list ? list[best].reason : NULL;
 }
 
 static struct shortage_sum shortage_sum(const struct shortage_facts *f, bool own) {
@@ -68,7 +80,7 @@ static struct shortage_sum shortage_sum(const struct shortage_facts *f, bool own
         return s;
 }
 
-static const char *rack_of(const struct shortage_facts *f, const char *partition) {
+static const char *shortage_rack(const struct shortage_facts *f, const char *partition) {
         for (size_t i = 0; i < f->n_nodes; i++)
                 if (streq(f->nodes[i].partition, partition) && f->nodes[i].rack && *f->nodes[i].rack)
                         return f->nodes[i].rack;
@@ -115,7 +127,7 @@ static const char *name_own(const struct shortage_facts *f, struct arena *a) {
         struct message_list names = { 0 };
         for (size_t i = 0; i < f->n_own; i++)
                 if (f->own[i] && *f->own[i])
-                        message_add(&names, "%s", rack_of(f, f->own[i]));
+                        message_add(&names, "%s", shortage_rack(f, f->own[i]));
         return message_end(&names, a);
 }
 

@@ -17,7 +17,7 @@ struct answers {
 };
 void answers_init(struct answers *a);
 
-/* The users' Pods. Returns false if there is no more. `name` has 64 bytes. */
+/* The users' Pods. Returns false if there are fewer. `name` has 64 bytes. */
 enum answers_state { ANSWERS_NO_CLAIM, ANSWERS_NO_NODE, ANSWERS_STARTS, ANSWERS_RUNS, ANSWERS_OTHER };
 struct answers_pod {
         char name[64];

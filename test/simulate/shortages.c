@@ -81,8 +81,8 @@ static const char *shortages_wrong(const struct domain *d, const struct version 
         return wrong ? text : NULL;
 }
 
-/* failure: a channel becomes free in the simulation, or no pod waits for one any more -> the ComputeDomain no
- * longer reports that none is free [simulation] */
+/* failure: a channel becomes free in the simulation -> no ComputeDomain reports that none is free [simulation]
+ */
 void shortages_look(void) {
         static int64_t wrong_since[MAX_DOMAINS]; /* 0: it is not wrong */
         for (unsigned i = 0; i < w.n_domains && !channels_change(); i++) {

@@ -132,9 +132,8 @@ static bool reports(const struct world *w) {
         return strstr(w->status, "\"ChannelAvailable\"");
 }
 
-/* failure: all channels are in use -> the ComputeDomain of a waiting pod reports it, and ends the report when
- * the pod no longer waits */
-static void a_pod_that_waits_is_told_that_all_channels_are_in_use(void **state) {
+/* failure: all channels are in use -> the ComputeDomain reports it while a pod waits */
+static void the_computedomain_of_a_waiting_pod_reports_that_all_channels_are_in_use(void **state) {
         struct world *w = *state;
         w->waits = WAITS("Pod");
         w->version = 1;
@@ -181,8 +180,9 @@ static void without_a_pod_that_waits_nothing_is_reported(void **state) {
 
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 int main(void) {
-        const struct CMUnitTest tests[] = { T(a_pod_that_waits_is_told_that_all_channels_are_in_use),
-                                            T(only_the_known_reason_of_a_plugin_is_shown),
-                                            T(without_a_pod_that_waits_nothing_is_reported) };
+        const struct CMUnitTest tests[] = {
+                T(the_computedomain_of_a_waiting_pod_reports_that_all_channels_are_in_use),
+                T(only_the_known_reason_of_a_plugin_is_shown), T(without_a_pod_that_waits_nothing_is_reported)
+        };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

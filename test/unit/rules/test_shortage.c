@@ -107,7 +107,7 @@ static void nodes_without_a_report_are_counted(void **state) {
                         "No node of rack r9 offers a channel: 0 with a GPU, and none of them reports why");
 }
 
-/* failure: the partition of a ComputeDomain is full -> the condition says so, and that others have room */
+/* failure: the partition of a ComputeDomain is full -> the condition names it, and that others have room */
 static void a_full_partition_of_other_pods_is_named(void **state) {
         static const struct shortage_node nodes[] = { USED("c.1", "r1"), USED("c.1", "r1"), FREE("c.2", NULL),
                                                       USED("c.2", NULL) };

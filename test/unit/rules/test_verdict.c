@@ -237,6 +237,39 @@ static const struct compute_domain *written(struct arena *a, const struct comput
 
 /* The largest possible ComputeDomain: its status fits into an object, listed nodes stay listed, and a node
  * that takes the place of another one has not joined just now. */
+/* failure: no pod waits for a channel any more -> the condition about it is removed from the status */
+static void the_condition_of_waiting_pods_is_added_and_removed(void **st) {
+        static const struct cd_condition shortage = { CONDITION_CHANNEL_AVAILABLE, "False",
+                                                      REASON_NO_FREE_CHANNEL,
+                                                      "All channels are in use: 1 of 1" };
+        struct arena *a = arena_new(1024);
+        const struct compute_domain *cd = fake_cd_json(a, CD("{}"), 0);
+        const struct membership f = { 0 };
+        const struct verdict_hosts hosts = { 0 };
+        struct verdict_input in = { cd, { 0 }, true, 1000, &shortage };
+        struct verdict v;
+        verdict_make_host(&in, &hosts, a, &v);
+        assert_string_equal(v.conditions[v.n_conditions - 1].type, CONDITION_CHANNEL_AVAILABLE);
+        verdict_make(&in, &f, a, &v);
+        assert_string_equal(v.conditions[v.n_conditions - 1].type, CONDITION_CHANNEL_AVAILABLE);
+        assert_string_equal(v.conditions[0].status, "True");
+        in.cd = written(a, cd, &v, &(size_t){ 0 });
+        verdict_make(&in, &f, a, &v);
+        assert_false(v.changed);
+        in.shortage = NULL;
+        verdict_make(&in, &f, a, &v);
+        assert_true(v.changed);
+        in.cd = written(a, in.cd, &v, &(size_t){ 0 });
+        verdict_make(&in, &f, a, &v);
+        assert_false(v.changed);
+        /* The API server drops all conditions. */
+        in.conditions = false;
+        in.shortage = &shortage;
+        verdict_make(&in, &f, a, &v);
+        assert_false(v.changed);
+        arena_free(a);
+}
+
 /* failure: a ComputeDomain has ten thousand nodes -> its status still fits into the object */
 static void a_status_of_ten_thousand_nodes_fits(void **st) {
         enum { NODES = 10000 };
@@ -667,6 +700,7 @@ int main(void) {
                 cmocka_unit_test(at_most_a_thousand_nodes_are_listed),
                 cmocka_unit_test(listed_nodes_keep_their_places_when_others_join),
                 cmocka_unit_test(a_node_that_takes_a_place_in_a_full_list_has_not_just_joined),
+                cmocka_unit_test(the_condition_of_waiting_pods_is_added_and_removed),
                 cmocka_unit_test(a_lost_node_does_not_hide_a_failing_node),
                 cmocka_unit_test(with_a_shared_imex_ready_means_only_that_it_is_admitted),
                 cmocka_unit_test(the_failure_and_recovery_of_a_shared_imex_have_events),
