@@ -26,6 +26,7 @@
 #include "server.h"
 #include "sim.h"
 #include "transport.h"
+#include "world/cached_members.h"
 #include "world.h"
 #include "world_state.h"
 
@@ -36,6 +37,7 @@ enum {
         WAITED_MS = 75000,
         EVERY_MS = 35000,
         END_MS = 260000,
+        COMPARE_MS = 3000,
         LOOK_MS = 100,
         NODES = 6,
         DOMAINS = 4
@@ -47,6 +49,7 @@ struct counts {
 };
 struct results {
         struct counts admin, user;
+        unsigned compared; /* ComputeDomains with members */
 };
 
 /* ---- the faults ---- */
@@ -275,6 +278,28 @@ static void ask(const struct answers_pod *p, bool admin, struct counts *c) {
         buf_done(&text);
 }
 
+/* failure: the kubectl plugin reads the lists of a recorded cluster -> it sees the members of the controller
+ * [simulation] */
+static void compare_members(void) {
+        struct answers s;
+        for (unsigned d = 0; d < w.n_domains; d++) {
+                _cleanup_(freep) char *difference = NULL;
+                size_t n;
+                answers_init(&s);
+                s.admin = true;
+                enum cached_members result =
+                        cached_members_compare(&s.source, USER_NS, w.domains[d].name, &n, NULL, &difference);
+                if (result == CACHED_MEMBERS_DIFFER)
+                        sim_broken("the members of ComputeDomain %s: %s", w.domains[d].name, difference);
+                run.results->compared += result == CACHED_MEMBERS_EQUAL && n;
+        }
+}
+
+static void on_compare(void *u) {
+        compare_members();
+        sim_at(sim_now_ms() + COMPARE_MS, on_compare, NULL);
+}
+
 /* failure: one fault keeps pods waiting in the simulation -> `why` names no other cause [simulation] */
 static void on_ask(void *u) {
         struct answers_pod p;
@@ -360,6 +385,7 @@ static void simulate_one(const struct fault_sort *f, uint64_t seed, struct resul
         if (f->when == LATER)
                 sim_at(BEGIN_MS + 60000, strike, NULL);
         sim_at(BEGIN_MS + WAITED_MS, on_ask, NULL);
+        sim_at(BEGIN_MS, on_compare, NULL);
         sim_at(END_MS, over, &ends);
         look(NULL);
         while (!ends && !sim_first_broken())
@@ -416,6 +442,7 @@ static int simulate_all(uint64_t first, uint64_t last, unsigned jobs, const char
                 for (uint64_t seed = first; seed <= last; seed++) {
                         add(&sum.admin, &own[seed - first].admin);
                         add(&sum.user, &own[seed - first].user);
+                        all.compared += own[seed - first].compared;
                 }
                 print(faults[i].name, &sum);
                 missing += !sum.admin.asked;
@@ -423,6 +450,7 @@ static int simulate_all(uint64_t first, uint64_t last, unsigned jobs, const char
                 add(&all.user, &sum.user);
         }
         print("all", &all);
+        printf("the members of %u ComputeDomains are equal from lists and from caches\n", all.compared);
         if (missing)
                 printf("%u faults kept no pod waiting\n", missing);
         return !broken && !missing && !all.admin.wrong && !all.user.wrong &&
