@@ -136,14 +136,30 @@ static bool look_at_facts(struct controller *c, const struct compute_domain *cd,
         return ret->reason && !wrong;
 }
 
+struct awaiting {
+        const char *ns;
+        bool found;
+};
+
+/* A claim of another namespace may name the ComputeDomain, too. */
+static bool is_in_namespace(void *u, const struct kube_object *o) {
+        struct awaiting *x = u;
+        x->found = streq(o->meta.ns, x->ns);
+        return !x->found;
+}
+
+static bool shortages_waits(const struct controller *c, const struct compute_domain *cd) {
+        struct awaiting x = { .ns = cd->o.meta.ns };
+        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_AWAITING, cd->o.meta.uid, is_in_namespace, &x);
+        return x.found;
+}
+
 const struct cd_condition *shortages_condition(struct controller *c, const struct compute_domain *cd,
                                                struct arena *a, int64_t *ret_recheck_s) {
         struct shortages *s = c->shortages;
         const char *uid = cd->o.meta.uid;
         const int64_t now = clock_mono_s();
-        struct shortage_input in = {
-                .waits = kube_informer_first_at(c->caches.claims, CONTROLLER_CLAIMS_AWAITING, uid), .now = now
-        };
+        struct shortage_input in = { .waits = shortages_waits(c, cd), .now = now };
         struct controller_domain *d = in.waits ? records_make(c, uid) : records_find(c, uid);
         struct shortage_memory none = { 0 }, *memory = d ? &d->shortage : &none;
         struct cd_condition *is = arena_alloc(a, sizeof *is);

@@ -28,13 +28,13 @@ struct world {
 #define PARAMETERS(uid)                                                                                      \
         "{\"driver\":\"" CD_DRIVER "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                     \
         "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" uid "\"}}"
-#define CLAIM(name, version, owner, uid, status)                                                             \
-        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" name                      \
+#define CLAIM(ns, name, version, owner, uid, status)                                                         \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" name                      \
         "\",\"resourceVersion\":\"" version                                                                  \
         "\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"" owner                                   \
         "\",\"name\":\"p\",\"uid\":\"p\"}]},\"spec\":{\"devices\":{\"config\":[{\"opaque\":" PARAMETERS(     \
                 uid) "}]}},\"status\":{" status "}}"
-#define WAITS(owner) CLAIM("waits", "2", owner, DOMAIN, "")
+#define WAITS(owner) CLAIM("team-a", "waits", "2", owner, DOMAIN, "")
 #define ALLOCATED(uid)                                                                                       \
         "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"" CD_DRIVER               \
         "\",\"pool\":\"n1\",\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\","               \
@@ -80,7 +80,8 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         if (fake_has(path, "/resourceclaims")) {
                 *ret_kind = "ResourceClaim";
                 return xasprintf("%s%s%s",
-                                 w->withheld ? "" : CLAIM("used", "1", "Pod", OTHER, ALLOCATED(OTHER)),
+                                 w->withheld ? ""
+                                             : CLAIM("team-a", "used", "1", "Pod", OTHER, ALLOCATED(OTHER)),
                                  w->waits && !w->withheld ? "," : "", str_or(w->waits, ""));
         }
         if (fake_has(path, "/computedomains")) {
@@ -166,7 +167,8 @@ static void only_the_known_reason_of_a_plugin_is_shown(void **state) {
 }
 
 static void without_a_pod_that_waits_nothing_is_reported(void **state) {
-        static const char *const claims[] = { NULL, WAITS("PodGroup") };
+        static const char *const claims[] = { NULL, WAITS("PodGroup"),
+                                              CLAIM("team-b", "waits", "2", "Pod", DOMAIN, "") };
         struct world *w = *state;
         for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
                 w->waits = claims[i];
