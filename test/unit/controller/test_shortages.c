@@ -11,18 +11,27 @@
 
 #include "leading.h"
 #include "api/names.h"
+#include "base/clock.h"
 #include "rules/shortage.h"
 
 #define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 #define OTHER "bbbbbbbb-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 
+enum { CROWD_MAX = 64 };
+
 struct world {
         struct leading l;
-        const char *waits;       /* the unallocated claim; NULL: none */
-        bool withheld;           /* the node withholds its channel */
+        char *crowd[CROWD_MAX]; /* what these ComputeDomains were written last: "status":...; NULL: nothing */
+        const char *waits;      /* the unallocated claim; NULL: none */
+        bool withheld;          /* the node withholds its channel */
         struct fake_conn *watch; /* of claims */
         char status[8192];       /* the last one of the ComputeDomain */
         unsigned n_statuses, version;
+        unsigned crowd_versions[CROWD_MAX];
+        unsigned n_crowd;        /* other ComputeDomains whose pods wait; "crowd-0" and so on */
+        unsigned reported, most; /* reports of these; the most in a second */
+        int64_t second;          /* the last second with a report, and their number in it */
+        unsigned in_second;
 };
 
 #define PARAMETERS(uid)                                                                                      \
@@ -48,6 +57,62 @@ static char *domain_text(const struct world *w) {
                          "\":\"" MODE_DRIVER_MANAGED "\"},\"finalizers\":[\"" CD_FINALIZER
                          "\"]},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}}%s%s",
                          w->version, *w->status ? "," : "", *w->status ? w->status : "}");
+}
+
+/* ---- a crowd of ComputeDomains ---- */
+
+#define CROWD_UID "cccccccc-8f4e-4f0e-9f0a-%012u"
+
+static void add_crowd_domain(const struct world *w, struct buf *b, unsigned i) {
+        const char *status = w->crowd[i];
+        buf_addf(b,
+                 "{\"apiVersion\":\"" CD_API_VERSION "\",\"kind\":\"" CD_KIND
+                 "\",\"metadata\":{\"name\":\"crowd-%u\",\"namespace\":\"team-a\",\"uid\":\"" CROWD_UID
+                 "\",\"resourceVersion\":\"%u\",\"annotations\":{\"" CD_ANNOTATION_MODE
+                 "\":\"" MODE_DRIVER_MANAGED "\"},\"finalizers\":[\"" CD_FINALIZER
+                 "\"]},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t-%u\"}}}%s%s",
+                 i, i, w->crowd_versions[i] + 1, i, status ? "," : "", status ? status : "}");
+}
+
+static void add_crowd_claim(const struct world *w, struct buf *b, unsigned i) {
+        buf_addf(b,
+                 "{\"metadata\":{\"name\":\"crowd-%u\",\"namespace\":\"team-a\",\"uid\":\"claim-%u\","
+                 "\"resourceVersion\":\"1\",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\","
+                 "\"name\":\"p\",\"uid\":\"p\"}]},\"spec\":{\"devices\":{\"config\":[{\"opaque\":" PARAMETERS(
+                         CROWD_UID) "}]}}}",
+                 i, i, i);
+}
+
+/* Appends the items of the crowd to the list. Takes the list. */
+static char *with_crowd(const struct world *w, char *list,
+                        void (*add)(const struct world *w, struct buf *b, unsigned i)) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
+        buf_adds(&b, list);
+        free(list);
+        for (unsigned i = 0; i < w->n_crowd; i++) {
+                buf_adds(&b, b.n ? "," : "");
+                add(w, &b, i);
+        }
+        return xstrdup(buf_str(&b));
+}
+
+static void on_crowd(struct world *w, struct fake_conn *c, const struct fake_request *r, unsigned i) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+        bool was = w->crowd[i] && strstr(w->crowd[i], "\"ChannelAvailable\"");
+        int64_t now = clock_mono_s();
+        w->crowd_versions[i] = ++w->version;
+        free(w->crowd[i]);
+        w->crowd[i] = xstrdup(strstr(r->body, "\"status\":{"));
+        add_crowd_domain(w, &b, i);
+        fake_reply(c, 200, NULL, buf_str(&b));
+        if (was || !strstr(w->crowd[i], "\"ChannelAvailable\""))
+                return;
+        if (now != w->second)
+                w->in_second = 0;
+        w->second = now;
+        w->reported++;
+        if (++w->in_second > w->most)
+                w->most = w->in_second;
 }
 
 static char *items_of(void *u, const char *path, const char **ret_kind) {
@@ -79,14 +144,17 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/resourceclaims")) {
                 *ret_kind = "ResourceClaim";
-                return xasprintf("%s%s%s",
-                                 w->withheld ? ""
-                                             : CLAIM("team-a", "used", "1", "Pod", OTHER, ALLOCATED(OTHER)),
-                                 w->waits && !w->withheld ? "," : "", str_or(w->waits, ""));
+                return with_crowd(
+                        w,
+                        xasprintf("%s%s%s",
+                                  w->withheld ? ""
+                                              : CLAIM("team-a", "used", "1", "Pod", OTHER, ALLOCATED(OTHER)),
+                                  w->waits && !w->withheld ? "," : "", str_or(w->waits, "")),
+                        add_crowd_claim);
         }
         if (fake_has(path, "/computedomains")) {
                 *ret_kind = "ComputeDomain";
-                return domain_text(w);
+                return with_crowd(w, domain_text(w), add_crowd_domain);
         }
         return NULL;
 }
@@ -97,6 +165,11 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 if (fake_has(r->path, "/resourceclaims") && fake_query(r, "watch"))
                         w->watch = c;
                 leading_read(c, r, items_of, u);
+                return;
+        }
+        const char *crowd = strstr(r->path, "/computedomains/crowd-");
+        if (crowd && fake_has(crowd, "/status")) {
+                on_crowd(w, c, r, (unsigned)strtoul(crowd + strlen("/computedomains/crowd-"), NULL, 10));
                 return;
         }
         if (!fake_has(r->path, "/computedomains/train/status")) {
@@ -123,6 +196,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
         struct world *w = *state;
         leading_done(&w->l);
+        for (unsigned i = 0; i < w->n_crowd; i++)
+                free(w->crowd[i]);
         free(w);
         return 0;
 }
@@ -180,11 +255,25 @@ static void without_a_pod_that_waits_nothing_is_reported(void **state) {
         }
 }
 
+/* failure: many ComputeDomains wait for the same channels -> their conditions are written in turn, and once
+ */
+static void many_computedomains_are_not_written_at_once(void **state) {
+        struct world *w = *state;
+        w->n_crowd = 60;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 1000 * (SHORTAGE_LOOKS_S + SHORTAGE_WAITS_S) + 90000);
+        assert_int_equal(w->reported, w->n_crowd);
+        assert_in_range(w->most, 1,
+                        20); /* ten decisions in a second; their writes may meet those of the next */
+}
+
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_computedomain_of_a_waiting_pod_reports_that_all_channels_are_in_use),
-                T(only_the_known_reason_of_a_plugin_is_shown), T(without_a_pod_that_waits_nothing_is_reported)
+                T(only_the_known_reason_of_a_plugin_is_shown),
+                T(without_a_pod_that_waits_nothing_is_reported),
+                T(many_computedomains_are_not_written_at_once)
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
