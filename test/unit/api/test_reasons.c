@@ -107,7 +107,7 @@ static void entries_are_complete_and_have_their_own_anchors(void **state) {
 static void causes_are_found_only_by_their_names(void **state) {
         (void)state;
         assert_string_equal(reason_cause(CAUSE_NO_FREE_CHANNEL)->anchor, "nofreechannel");
-        assert_null(reason_find(REASON_OF_ANY, CAUSE_NO_FREE_CHANNEL));
+        assert_null(reason_find(REASON_OF_ANY, CAUSE_NO_PLUGIN));
         assert_null(reason_find_anchor("no-such-anchor"));
 }
 
