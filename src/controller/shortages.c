@@ -150,7 +150,8 @@ static bool is_in_namespace(void *u, const struct kube_object *o) {
 
 static bool shortages_waits(const struct controller *c, const struct compute_domain *cd) {
         struct awaiting x = { .ns = cd->o.meta.ns };
-        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_AWAITING, cd->o.meta.uid, is_in_namespace, &x);
+        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_AWAITING, cd->o.meta.uid, is_in_namespace,
+                              &x);
         return x.found;
 }
 
