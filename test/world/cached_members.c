@@ -48,7 +48,7 @@ static struct object_cache *fill(struct source *s, const struct kube_informer_op
 }
 
 /* With the options of controller/watch. */
-static struct caches caches_of(struct source *s, bool own_channels) {
+static struct caches caches_of(struct source *s) {
         return (struct caches){
                 .nodes = fill(s,
                               &(struct kube_informer_options){ .res = &kube_nodes,
@@ -80,8 +80,7 @@ static struct caches caches_of(struct source *s, bool own_channels) {
                                                                 .fields = claim_fields,
                                                                 .size = sizeof(struct claim_record),
                                                                 .decoded_size = sizeof(struct claim),
-                                                                .trim = own_channels ? claim_record_of_own
-                                                                                     : claim_record_of,
+                                                                .trim = claim_record_of,
                                                                 .kept = claim_record_fields },
                                take_object),
         };
@@ -206,8 +205,9 @@ enum cached_members cached_members_compare(struct source *s, const char *ns, con
         const struct compute_domain *cd = view_find(&v, VIEW_DOMAINS, ns, name);
         *ret_n = 0;
         *ret_difference = NULL;
-        if (cd && member_view_make(&v, cd, &ours)) {
-                struct caches caches = caches_of(s, v.own_channels);
+        /* With assigned channels, a controller has no members. */
+        if (cd && member_view_make(&v, cd, &ours) && !v.own_channels) {
+                struct caches caches = caches_of(s);
                 struct arena *a = arena_new(1024);
                 const struct member_facts *list;
                 const struct member_source from = { cached_node,   cached_clique,  cached_daemon,
