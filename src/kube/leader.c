@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/leader.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/stderr.h"
 #include "base/guard.h"
@@ -10,7 +13,7 @@
 #include "kube/backoff.h"
 #include "kube/kube_informer.h"
 
-enum { RELEASE_MS = 2000, BODY_MAX = 4 << 10 };
+enum { RELEASE_MS = 2000, BODY_MAX = 4 << 10, TIME_MAX = 32 };
 
 struct lease {
         struct kube_object o;
@@ -42,6 +45,9 @@ struct leader {
         uint64_t observed_ms; /* when we first saw that version, by our own clock: clocks of other machines do
                                  not count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
+        char written[TIME_MAX];     /* renewTime of the write in flight */
+        char unknown[TIME_MAX];     /* renewTime of the last write that got no answer; "": none */
+        uint64_t unknown_called_ms; /* when it was sent */
         uint64_t read_from; /* the version known when the read in flight was sent */
         char *reported;     /* the identity last reported to `observed` */
         bool releasing;
@@ -117,6 +123,10 @@ static void leader_on_written(void *u, yyjson_val *obj, const struct err *e) {
         guard_enter(&l->guard);
         l->call = NULL;
         if (e) {
+                if (kube_unreachable(e)) {
+                        memcpy(l->unknown, l->written, sizeof l->unknown);
+                        l->unknown_called_ms = l->called_ms;
+                }
                 log_v(2, "lease was not written", kv_str("lease", l->o.name), kv_err(e));
                 l->retry_at_ms = l->called_ms + backoff_spread(l->o.retry_ms);
                 l->unanswered = kube_unreachable(e);
@@ -144,6 +154,13 @@ static void leader_on_written(void *u, yyjson_val *obj, const struct err *e) {
         leader_leave(l);
 }
 
+static void render_time(int64_t us, char out[static TIME_MAX]) {
+        _cleanup_(buf_done) struct buf quoted = BUF_INIT(TIME_MAX + 2);
+        struct jw w = JW(&quoted);
+        jw_time_micro(&w, NULL, us);
+        snprintf(out, TIME_MAX, "%.*s", (int)(quoted.n - 2), quoted.p + 1);
+}
+
 /* Writes the Lease, to acquire, renew or release it. `lease` is the version that it replaces, NULL when there
  * is none. */
 static void write_lease(struct leader *l, const struct lease *lease, bool give_back) {
@@ -169,7 +186,8 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
                 jw_str(&w, "acquireTime", lease->acquired);
         else
                 jw_time_micro(&w, "acquireTime", now);
-        jw_time_micro(&w, "renewTime", now);
+        render_time(now, l->written);
+        jw_str(&w, "renewTime", l->written);
         jw_int(&w, "leaseTransitions", transitions);
         jw_end_obj(&w);
         jw_end_obj(&w);
@@ -243,6 +261,10 @@ static void observe(struct leader *l, const struct lease *lease) {
         l->observed_rv = xstrdup_or_null(rv);
         l->observed_ms = loop_now_ms(l->loop);
         l->retry_at_ms = 0;
+        /* A write that got no answer in time has arrived. */
+        if (l->leads && leader_is_ours(l, lease) && *l->unknown && streq(lease->renewed, l->unknown) &&
+            l->unknown_called_ms > l->renewed_ms)
+                l->renewed_ms = l->unknown_called_ms;
         if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->reported)) {
                 free(l->reported);
                 l->reported = xstrdup(lease->holder);

@@ -5,7 +5,8 @@
  * An attempt to write the Lease may take half of the renew deadline, so that there is time for a second
  * attempt. All requests of a program share one connection, and TCP needs 30 s to notice that the host has
  * died. So if an attempt gets no answer, the next attempt uses a new connection, which may reach another API
- * server. Attempts begin retry_ms +-25 % apart, unless another version of the Lease has been seen.
+ * server. Attempts begin retry_ms +-25 % apart, unless another version of the Lease has been seen. A renewal
+ * also counts if its answer was lost, but a later read or the watch shows that it was written.
  *
  * After a restore of etcd (see kube_informer.h) writes conflict, because the known version belongs to the old
  * history. A read detects the restore: it returns an older version than the one that was known when the

@@ -34,6 +34,8 @@ struct world {
         char *spec; /* of the Lease; NULL: there is none */
         unsigned rv, writes, conflicts, creates, reads;
         bool deaf;       /* writes get no answer */
+        bool slow;       /* the next write is done, but gets no answer */
+        bool arrived;    /* that write was done */
         bool no_events;  /* watches are silent */
         unsigned refuse; /* number of writes that are answered with 403 */
         bool blind;      /* lists are answered with 403 */
@@ -116,6 +118,11 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 } else {
                         _cleanup_(freep) char *text = xstrndup(spec + 7, strlen(spec + 7) - 1);
                         set_lease(w, text);
+                        if (w->slow) {
+                                w->slow = false;
+                                w->arrived = true;
+                                return;
+                        }
                         _cleanup_(freep) char *now = lease_json(w);
                         fake_reply(c, create ? 201 : 200, NULL, now);
                 }
@@ -373,6 +380,25 @@ static void test_short_failures_are_survived(void **state) {
         assert_int_equal(w->refuse, 0);
 }
 
+/* failure: the API server answers a renewal too late -> the renewal counts when a read shows it */
+static void test_a_renewal_without_an_answer_counts_when_it_is_read(void **state) {
+        struct world *w = *state;
+        struct leader_view before, after;
+        stand(w, &w->a, "me");
+        run_until(&w->loop, &w->a.started);
+        w->no_events = true;
+        w->slow = true;
+        run_until(&w->loop, &w->arrived);
+        leader_view(w->a.leader, &before);
+        uint64_t arrived_ms = uv_now(&w->loop);
+        w->stubborn = true; /* so that no later renewal succeeds */
+        RUN_UNTIL(&w->loop, w->reads);
+        run_for(&w->loop, 20);
+        leader_view(w->a.leader, &after);
+        assert_true(after.leads);
+        assert_true(after.renewed_ms < before.renewed_ms + (uv_now(&w->loop) - arrived_ms));
+}
+
 /* Another program annotated the Lease, and the watch did not report it. */
 static void test_conflict_while_the_watch_is_silent(void **state) {
         struct world *w = *state;
@@ -527,6 +553,7 @@ int main(void) {
                 T(test_lost_when_the_server_is_gone),
                 T(test_lost_when_another_holds_it),
                 T(test_short_failures_are_survived),
+                T(test_a_renewal_without_an_answer_counts_when_it_is_read),
                 T(test_conflict_while_the_watch_is_silent),
                 T(test_a_restored_lease_is_renewed),
                 T(test_a_standby_takes_a_restored_lease_when_it_expires),
