@@ -196,7 +196,7 @@ static void make_go_domain(struct domain *d) {
                 struct user_pod *p = &d->pods[i];
                 if (!go_driver_label(n, d->uid))
                         continue;
-                snprintf(p->claim, sizeof p->claim, "claim-%s-%u", d->name, ++w.serial);
+                snprintf(p->claim, sizeof p->claim, "claim-go-%u", ++w.serial);
                 world_create(K_CLAIM, USER_NS, "{'metadata':{'name':'%s'}}", p->claim);
                 allocate(p->claim, USER_NS, n->name, free_channel_device(n->name), "ComputeDomainChannelConfig", d->uid,
                          false, p->claim);
