@@ -36,7 +36,7 @@ static int finish_item(struct check_report_item *x, struct arena *a, struct err 
         x->state = (enum check_report_state)state;
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
                 const char *text = *texts[i] ? *texts[i] : "";
-                size_t n = str_utf8_cut(str_from(text), CHECK_REPORT_TEXT_MAX);
+                size_t n = str_utf8_cut(str_from(text), i ? CHECK_REPORT_TEXT_MAX : CHECK_REPORT_NAME_MAX);
                 *texts[i] = text[n] ? arena_strndup(a, text, n) : text;
         }
         return 0;

@@ -8,7 +8,8 @@
 enum {
         CHECK_REPORT_MAX = 1 << 20, /* bytes of the output */
         CHECK_REPORT_ITEMS_MAX = 1000,
-        CHECK_REPORT_TEXT_MAX = 4096 /* bytes of a text; longer texts are cut */
+        CHECK_REPORT_NAME_MAX = 64,  /* bytes of a name; longer names are cut */
+        CHECK_REPORT_TEXT_MAX = 4096 /* the same for the other texts */
 };
 
 enum check_report_state { CHECK_REPORT_OK, CHECK_REPORT_PROBLEM, CHECK_REPORT_SKIPPED };

@@ -210,29 +210,25 @@ static void cluster_free(struct source *s) {
 }
 
 /* The namespace of the context. */
-static char *context_namespace(const char *program, const char *const *args, size_t n_args) {
-        static const char *const more[] = { "config", "view", "--minify", "-o", "jsonpath={..namespace}" };
-        _cleanup_(freep) const char **all = xcalloc(n_args + ARRAY_LEN(more), sizeof *all);
+static char *context_namespace(const struct kubectl *k) {
+        static const char *const args[] = { "config", "view", "--minify", "-o", "jsonpath={..namespace}" };
+        const struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args), .limit = 64 << 10 };
         char *ns = NULL;
         struct err e;
-        if (n_args)
-                memcpy(all, args, n_args * sizeof *args);
-        memcpy(all + n_args, more, sizeof more);
-        if (proxy_run(program, all, n_args + ARRAY_LEN(more), &ns, &e) == 0 && str_is_dns_label(ns))
+        if (kubectl_run(k, &call, &ns, &e) == 0 && str_is_dns_label(ns))
                 return ns;
         free(ns);
         return xstrdup("default");
 }
 
-int cluster_open(const char *program, const char *const *args, size_t n_args, const char *ns,
-                 struct source **ret, struct err *e) {
+int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, struct err *e) {
         struct cluster *c = xnew(struct cluster);
         c->fd = -1;
-        if (proxy_start(&c->proxy, program, args, n_args, e) < 0) {
+        if (proxy_start(&c->proxy, k, e) < 0) {
                 free(c);
                 return -1;
         }
-        c->ns = ns ? xstrdup(ns) : context_namespace(program, args, n_args);
+        c->ns = ns ? xstrdup(ns) : context_namespace(k);
         c->source = (struct source){ .list = cluster_list,
                                      .server_version = cluster_version,
                                      .free = cluster_free,

@@ -2,9 +2,9 @@
 /* cluster: reads lists from a cluster through `kubectl proxy`, page by page. */
 #pragma once
 
+#include "cli/kubectl_run.h"
 #include "cli/source.h"
 
-/* Starts kubectl with the user's arguments. `ns` is the namespace that the user named; NULL: the one of the
- * context, which is asked of kubectl. The caller frees the source. */
-int cluster_open(const char *program, const char *const *args, size_t n_args, const char *ns,
-                 struct source **ret, struct err *e);
+/* Starts kubectl. `ns` is the namespace that the user named; NULL: kubectl returns that of the context. The
+ * caller frees the source. */
+int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, struct err *e);

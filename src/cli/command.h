@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli/kubectl_run.h"
 #include "cli/options.h"
 #include "cli/source.h"
 #include "cli/term.h"
@@ -15,15 +16,14 @@
 enum {
         COMMAND_FINE = 0,
         COMMAND_PROBLEM = 1, /* the output names a cause or a problem */
-        COMMAND_FAILED = 2,  /* wrong usage, or no server */
-        COMMAND_DENIED = 3   /* missing rights prevented an answer */
+        COMMAND_FAILED = 2,  /* wrong usage, no API server, or a list that failed */
+        COMMAND_DENIED = 3   /* missing permissions prevented an answer */
 };
 
 struct cli {
         const char **args; /* positional arguments behind the name of the command */
         size_t n_args;
-        const char **kubectl; /* arguments for kubectl */
-        size_t n_kubectl;
+        struct kubectl kubectl; /* with the options of the user */
         struct source *source; /* NULL unless the command reads */
         struct view v;         /* only if the command reads */
         struct term t;         /* the output, which main() prints */
@@ -45,13 +45,17 @@ struct command {
 extern const struct command *const command_list[]; /* ends with NULL; the first one is the default */
 const struct command *command_find(const char *name);
 
-/* Reports wrong usage on stderr. Returns COMMAND_FAILED. */
+/* Reports wrong usage, or another error, on stderr. Returns COMMAND_FAILED. */
 int command_usage(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Writes a file that only the user can read, because names of other tenants may be in it. With `replaces`, it
- * may exist. */
+/* Writes a file. A new file can only be read by the user, because names of other tenants may be in it. With
+ * `replaces`, the file may exist, and keeps its permissions. */
 int command_write(const char *path, bool replaces, struct str text, struct err *e);
-/* Prints the output that has been built so far, and empties it. */
-void command_flush(struct cli *c);
+/* Prints the output that has been built so far, and empties it. Returns -1 after an error, which it reports
+ * unless the reader has closed its end. */
+int command_flush(struct cli *c);
+/* Whether these lists of the whole cluster were read completely. If not, reports them on stderr, and returns
+ * the exit code. */
+int command_needs(const struct cli *c, const char *command, const enum view_kind *kinds, size_t n);
 
 /* Add the help text of a command, or of the tool (NULL), as text for a terminal, or as the page of the
  * documentation, or as the man page of the tool. */

@@ -87,8 +87,12 @@ static void completion_words(struct buf *out, size_t n, const char *const *words
         const struct command *command = NULL;
         const struct option *o = n > 1 ? completion_expects(NULL, words[n - 2]) : NULL;
         unsigned directive = NO_FILES;
-        for (size_t i = 0; i + 1 < n && !command; i++)
-                command = command_find(words[i]);
+        for (size_t i = 0; i + 1 < n && !command; i++) {
+                if (options_takes_next(words[i]))
+                        i++;
+                else
+                        command = command_find(words[i]);
+        }
         if (n > 1 && !o)
                 o = completion_expects(command, words[n - 2]);
         if (o) {

@@ -99,20 +99,19 @@ static const char *const who_texts[REASON_FIXERS] = {
         [REASON_FIX_HARDWARE] = "the operator of the hardware",
 };
 
-/* The name with which `explain` finds the entry. */
-static const char *entry_name(const struct reason *r) {
+const char *diagnosis_entry_name(const struct reason *r) {
         return r->is_message ? r->anchor : r->name;
 }
 
-static const char *cause_fix(const struct diagnosis_cause *c) {
+const char *diagnosis_fix(const struct diagnosis_cause *c) {
         return c->fix ? c->fix : str_or(c->reason->remedy, c->reason->meaning);
 }
 
 static void print_cause(const struct diagnosis *d, struct term *t, const struct diagnosis_cause *c) {
         term_newline(t);
         term_paragraph(t, c->possible ? "MAYBE" : "CAUSE",
-                       arena_printf(d->a, "%s  [%s]", c->text, entry_name(c->reason)));
-        term_paragraph(t, "FIX", cause_fix(c));
+                       arena_printf(d->a, "%s  [%s]", c->text, diagnosis_entry_name(c->reason)));
+        term_paragraph(t, "FIX", diagnosis_fix(c));
         term_paragraph(t, "WHO", who_texts[c->reason->fixer]);
 }
 
@@ -177,10 +176,10 @@ void diagnosis_json(const struct diagnosis *d, struct buf *out) {
         for (size_t i = 0; i < d->n_causes; i++) {
                 const struct diagnosis_cause *c = &d->causes[i];
                 jw_obj(&w, NULL);
-                jw_str(&w, "reason", entry_name(c->reason));
+                jw_str(&w, "reason", diagnosis_entry_name(c->reason));
                 jw_bool(&w, "possible", c->possible);
                 term_json(&w, "cause", c->text, d->a);
-                term_json(&w, "fix", cause_fix(c), d->a);
+                term_json(&w, "fix", diagnosis_fix(c), d->a);
                 jw_str(&w, "who", reason_fixer_names[c->reason->fixer]);
                 jw_end_obj(&w);
         }

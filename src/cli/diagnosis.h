@@ -40,7 +40,7 @@ struct diagnosis {
         const char **hints; /* sentences below the causes */
         size_t n_lines, cap_lines, n_causes, cap_causes, n_unread, cap_unread, n_hints, cap_hints;
         bool fine;           /* nothing is wrong, as far as known */
-        const char *command; /* what an administrator should run, if rights are missing; NULL: nothing */
+        const char *command; /* what an administrator should run, if permissions are missing; NULL: nothing */
 };
 
 void diagnosis_line(struct diagnosis *d, enum term_mark m, const char *label, const char *fmt, ...)
@@ -54,7 +54,10 @@ void diagnosis_possible(struct diagnosis *d, const struct reason *r, const char 
 /* Whether the objects of a namespace (NULL: of all) were read completely. If not, records that they are
  * missing. */
 bool diagnosis_needs(struct diagnosis *d, enum view_kind k, const char *ns);
-/* The exit code: a cause is known, nothing is wrong, rights are missing, or lists have failed. */
+/* The name with which `explain` finds the entry, and the remedy of a cause. */
+const char *diagnosis_entry_name(const struct reason *r);
+const char *diagnosis_fix(const struct diagnosis_cause *c);
+/* The exit code: a cause is known, nothing is wrong, permissions are missing, or lists have failed. */
 int diagnosis_exit(const struct diagnosis *d);
 /* Adds the answer to the output. */
 void diagnosis_print(const struct diagnosis *d, struct term *t);

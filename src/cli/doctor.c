@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cli/diagnosis.h"
 
 const struct doctor_fault_text doctor_faults[DOCTOR_FAULTS] = {
 #define PRE DOCTOR_PRE
@@ -97,10 +98,6 @@ bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *ns, const 
         return doctor_readable(d, k, ns, view_state_one(d->v, k, ns, name), NULL);
 }
 
-bool doctor_has_line(const struct doctor *d) {
-        return d->n && streq(d->results[d->n - 1].check, d->check);
-}
-
 int doctor_exit(const struct doctor *d) {
         bool denied = false, failed = false;
         for (size_t i = 0; i < d->n; i++) {
@@ -114,40 +111,42 @@ int doctor_exit(const struct doctor *d) {
 
 /* ---- the checks ---- */
 
-/* Finds this driver. The Go driver has programs of the same names. */
-static void find_install(struct doctor *d) {
+/* Finds the drivers. The Go driver has programs of the same names. */
+static void find_drivers(struct doctor *d) {
         struct view *v = d->v;
-        view_find_driver(v);
         view_read_all(v, VIEW_DEPLOYMENTS, d->ns);
         view_read_all(v, VIEW_DAEMON_SETS, d->ns);
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, w)
         if (workload_object_runs(w, "compute-domain-controller") && !doctor_is_go_driver(w))
                 d->controller = w;
-        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
-        if (workload_object_runs(w, "compute-domain-kubelet-plugin") && !doctor_is_go_driver(w))
-                d->plugin = w;
-        const struct workload_object *any = d->controller ? d->controller : d->plugin;
-        v->driver_ns = any ? any->o.meta.ns : NULL;
-        v->own_channels = v->hosts = false;
-        if (d->controller) {
-                v->own_channels = streq(
-                        workload_object_env(d->controller, "compute-domain-controller", "IMEX_ISOLATION"),
-                        "channel");
-                v->hosts = streq(workload_object_env(d->controller, "compute-domain-controller", "IMEX_MODE"),
-                                 "hostManaged");
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w) {
+                if (doctor_is_go_driver(w))
+                        d->go = w;
+                else if (workload_object_runs(w, "compute-domain-kubelet-plugin"))
+                        d->plugin = w;
         }
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
-        if (!any && workload_object_runs(w, "gpu-kubelet-plugin"))
+        if (!d->controller && !d->plugin && workload_object_runs(w, "gpu-kubelet-plugin"))
                 d->gpus_only = w;
-        if (any || d->gpus_only)
-                v->driver_ns = any ? any->o.meta.ns : d->gpus_only->o.meta.ns;
-        if (v->driver_ns && d->mode & (DOCTOR_RUNNING | DOCTOR_NODE))
-                d->ns = v->driver_ns;
-        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
-        if (doctor_is_go_driver(w))
-                d->go = w;
-        if (d->go && d->mode == DOCTOR_GO)
-                d->ns = d->go->o.meta.ns;
+}
+
+/* Replaces the settings of the installation in the view, which may be those of the Go driver. */
+static void set_install(struct doctor *d) {
+        const struct workload_object *c = d->controller, *any = c ? c : d->plugin ? d->plugin : d->gpus_only;
+        struct view *v = d->v;
+        v->looked_for_driver = true;
+        v->driver_ns = any ? any->o.meta.ns : NULL;
+        v->own_channels =
+                c && streq(workload_object_env(c, "compute-domain-controller", "IMEX_ISOLATION"), "channel");
+        v->hosts =
+                c && streq(workload_object_env(c, "compute-domain-controller", "IMEX_MODE"), "hostManaged");
+}
+
+/* The namespace of which the checks speak. */
+static const char *checked_namespace(const struct doctor *d) {
+        if (d->v->driver_ns && d->mode & (DOCTOR_RUNNING | DOCTOR_NODE))
+                return d->v->driver_ns;
+        return d->go && d->mode == DOCTOR_GO ? d->go->o.meta.ns : d->ns;
 }
 
 static void run_list(struct doctor *d, const struct doctor_check *list) {
@@ -160,7 +159,9 @@ static void run_list(struct doctor *d, const struct doctor_check *list) {
 }
 
 void doctor_run_checks(struct doctor *d) {
-        find_install(d);
+        find_drivers(d);
+        set_install(d);
+        d->ns = checked_namespace(d);
         if (d->mode == DOCTOR_RUNNING)
                 inventory_make(d->v, d->ns, &d->inv);
         run_list(d, doctor_cluster_checks);
@@ -178,7 +179,7 @@ static const enum term_mark doctor_marks[] = {
         [DOCTOR_OK] = TERM_OK, [DOCTOR_PROBLEM] = TERM_BAD, [DOCTOR_SKIPPED] = TERM_UNKNOWN
 };
 
-static size_t problem_count(const struct doctor *d, enum doctor_state state) {
+static size_t state_count(const struct doctor *d, enum doctor_state state) {
         size_t n = 0;
         for (size_t i = 0; i < d->n; i++)
                 n += d->results[i].state == state;
@@ -191,7 +192,7 @@ static bool is_command(const char *fix) {
 }
 
 void doctor_print(const struct doctor *d, struct term *t) {
-        size_t n = problem_count(d, DOCTOR_PROBLEM), skipped = problem_count(d, DOCTOR_SKIPPED);
+        size_t n = state_count(d, DOCTOR_PROBLEM), skipped = state_count(d, DOCTOR_SKIPPED);
         int width = 0;
         for (size_t i = 0; i < d->n; i++)
                 width = (int)strlen(d->results[i].check) > width ? (int)strlen(d->results[i].check) : width;
@@ -200,8 +201,7 @@ void doctor_print(const struct doctor *d, struct term *t) {
                 term_add_mark(t, doctor_marks[x->state]);
                 term_line(t, "%-*s  %s%s%s%s%s", width, x->check,
                           x->state == DOCTOR_SKIPPED ? "skipped: " : "", x->text, x->reason ? "  [" : "",
-                          x->reason ? x->reason->is_message ? x->reason->anchor : x->reason->name : "",
-                          x->reason ? "]" : "");
+                          x->reason ? diagnosis_entry_name(x->reason) : "", x->reason ? "]" : "");
                 if (x->state == DOCTOR_PROBLEM && *x->fix && is_command(x->fix))
                         term_line(t, "       %s", x->fix);
                 else if (x->state == DOCTOR_PROBLEM && *x->fix)
@@ -223,20 +223,19 @@ void doctor_json(const struct doctor *d, struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         term_json(&w, "namespace", d->ns, d->a);
-        jw_int(&w, "problems", (int64_t)problem_count(d, DOCTOR_PROBLEM));
-        jw_int(&w, "skipped", (int64_t)problem_count(d, DOCTOR_SKIPPED));
+        jw_int(&w, "problems", (int64_t)state_count(d, DOCTOR_PROBLEM));
+        jw_int(&w, "skipped", (int64_t)state_count(d, DOCTOR_SKIPPED));
         jw_arr(&w, "checks");
         for (size_t i = 0; i < d->n; i++) {
                 const struct doctor_result *x = &d->results[i];
                 jw_obj(&w, NULL);
-                jw_str(&w, "check", x->check);
+                term_json(&w, "check", x->check, d->a);
                 jw_str(&w, "state", state_words[x->state]);
                 term_json(&w, "text", x->text, d->a);
                 if (x->state == DOCTOR_PROBLEM) {
                         jw_str(&w, "fault", doctor_faults[x->fault].name);
                         if (x->reason)
-                                jw_str(&w, "reason",
-                                       x->reason->is_message ? x->reason->anchor : x->reason->name);
+                                jw_str(&w, "reason", diagnosis_entry_name(x->reason));
                         term_json(&w, "fix", x->fix, d->a);
                 }
                 jw_end_obj(&w);

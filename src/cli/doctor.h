@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor: the result of `doctor`, and the checks that produce it.
  *
- * A check is a line of the output: it is fine, it finds faults (a line for each), or it is skipped because a
- * list cannot be read or does not show the answer. doctor.def lists the faults. A check concludes nothing
- * from the absence of an object unless the list is complete (cli/view.h). */
+ * A check adds lines to the output: one if it is fine, one for each fault that it finds, or one if it is
+ * skipped, because a list cannot be read or does not show the answer. doctor.def lists the faults. A check
+ * concludes nothing from the absence of an object unless the list is complete (cli/view.h). */
 #pragma once
 
 #include "api/reasons.h"
@@ -27,7 +27,7 @@ struct doctor_fault_text {
         const char *text; /* Markdown */
 };
 extern const struct doctor_fault_text doctor_faults[DOCTOR_FAULTS];
-/* The fault with this name; FAULTS: none. */
+/* The fault with this name; DOCTOR_FAULTS: none. */
 enum doctor_fault doctor_fault_find(const char *name);
 
 enum doctor_state { DOCTOR_OK, DOCTOR_PROBLEM, DOCTOR_SKIPPED };
@@ -74,11 +74,9 @@ void doctor_fail_reason(struct doctor *d, enum doctor_fault fault, const struct 
 bool doctor_needs(struct doctor *d, enum view_kind k, const char *ns);
 bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *ns, const char *name);
 
-/* Whether a line of the running check was added. */
-bool doctor_has_line(const struct doctor *d);
-
-/* Runs the checks of the modes, and the exit code of their result. */
+/* Runs the checks of the mode. */
 void doctor_run_checks(struct doctor *d);
+/* The exit code of the results. */
 int doctor_exit(const struct doctor *d);
 void doctor_print(const struct doctor *d, struct term *t);
 void doctor_json(const struct doctor *d, struct buf *out);
@@ -112,11 +110,5 @@ struct doctor_options {
 };
 extern struct doctor_options doctor_options;
 
-/* Adds what `check-node` of both plugins finds on a node. `kubectl` is the program, with the arguments that
- * choose cluster and user. */
-struct doctor_kubectl {
-        const char *program;
-        const char *const *args;
-        size_t n_args;
-};
-void doctor_check_node(struct doctor *d, const char *node, const struct doctor_kubectl *kubectl);
+/* Adds what `check-node` of both plugins finds on a node. */
+void doctor_check_node(struct doctor *d, const char *node, const struct kubectl *kubectl);

@@ -10,6 +10,7 @@ enum {
         KUBERNETES_MINOR = 32, /* kubeVersion of the chart */
         KERNEL_MAJOR = 5,      /* as in check-node (node/check_judge) */
         KERNEL_MINOR = 11,
+        PODS_MAX = 1000 * 1000 * 1000, /* a larger quota is no limit */
 };
 
 /* ---- versions ---- */
@@ -197,6 +198,13 @@ static void doctor_check_runtime(struct doctor *d) {
                 doctor_skip(d, "no GPU node reports its container runtime");
 }
 
+/* Whether the driver's Pods are known, so that a node without a plugin's Pod has none. Without a driver there
+ * are no such Pods. */
+static bool knows_plugins(const struct doctor *d) {
+        return d->mode != DOCTOR_RUNNING || !d->v->driver_ns ||
+               view_state(d->v, VIEW_PODS, d->v->driver_ns) == VIEW_COMPLETE;
+}
+
 static bool has_plugin_pod(const struct doctor *d, const char *node) {
         VIEW_EACH(d->v, VIEW_PODS, struct pod_object, p)
         if (p->plugin && streq(p->node, node))
@@ -208,33 +216,36 @@ static void check_labels(struct doctor *d) {
         struct message_list list = { 0 };
         struct buf names = BUF_INIT(1 << 20);
         const char *sign = NULL;
-        size_t n_labelled = 0, n_named = 0;
+        size_t n_selected = 0, n_named = 0;
         if (!doctor_needs(d, VIEW_NODES, NULL)) {
                 buf_done(&names);
                 return;
         }
         VIEW_EACH(d->v, VIEW_NODES, struct node_object, n) {
                 const char *name = n->node.o.meta.name, *x = doctor_gpu_sign(d->a, n);
-                n_labelled += node_has_gpu(&n->node);
                 /* A value of the chart may select other nodes. */
-                if (node_has_gpu(&n->node) || !x || has_plugin_pod(d, name))
+                bool selected = node_has_gpu(&n->node) || has_plugin_pod(d, name);
+                n_selected += selected;
+                if (selected || !x)
                         continue;
                 sign = sign ? sign : x;
                 message_add(&list, "%s", name);
-                if (n_named++ < 50 && str_is_dns_subdomain(name))
-                        buf_addf(&names, " %s", name);
+                if (n_named++ < 50)
+                        buf_addf(&names, " %s", term_shell_word(d->a, name));
         }
         const char *missing = message_end(&list, d->a);
-        if (*missing)
+        if ((*missing || !n_selected) && !knows_plugins(d))
+                doctor_needs(d, VIEW_PODS, d->v->driver_ns);
+        else if (*missing)
                 doctor_fail(d, FAULT_NOT_LABELLED,
                             arena_printf(d->a, "kubectl label node%s " GPU_PRESENT_LABEL "=true",
                                          buf_str(&names)),
                             "no label of a GPU node on %s (%s)", missing, sign);
-        else if (!n_labelled)
+        else if (!n_selected)
                 doctor_fail(d, FAULT_NOT_LABELLED, "kubectl label node NODE " GPU_PRESENT_LABEL "=true",
                             "no Node has a label of a GPU node");
         else
-                doctor_ok(d, "%zu GPU node%s", n_labelled, n_labelled == 1 ? "" : "s");
+                doctor_ok(d, "%zu GPU node%s", n_selected, n_selected == 1 ? "" : "s");
         buf_done(&names);
 }
 
@@ -253,7 +264,7 @@ static void check_pod_security(struct doctor *d) {
                             arena_printf(d->a,
                                          "kubectl label namespace %s "
                                          "pod-security.kubernetes.io/enforce=privileged --overwrite",
-                                         d->ns),
+                                         term_shell_word(d->a, d->ns)),
                             "namespace %s enforces \"%s\", and the plugin is privileged", d->ns, level);
         else
                 doctor_ok(d, level ? "namespace %s allows privileged pods" : "namespace %s enforces no level",
@@ -272,7 +283,9 @@ static int64_t quota_pods(const struct jd_pair *list, size_t n) {
         const char *value = jd_pair_get(list, n, "pods");
         int64_t pods;
         value = value ? value : jd_pair_get(list, n, "count/pods");
-        return value && str_to_i64(str_from(value), &pods) ? pods : -1;
+        if (!value || !str_to_i64(str_from(value), &pods))
+                return -1;
+        return pods < PODS_MAX ? pods : PODS_MAX;
 }
 
 /* Whether the quota counts the pods of the driver: all pods, or those of its priority classes. */
@@ -305,7 +318,9 @@ static void check_quota(struct doctor *d) {
                                     arena_printf(d->a,
                                                  "kubectl -n %s patch resourcequota %s --patch "
                                                  "'{\"spec\":{\"hard\":{\"pods\":\"%lld\"}}}'",
-                                                 d->ns, q->o.meta.name, (long long)(used + needed + 1000)),
+                                                 term_shell_word(d->a, d->ns),
+                                                 term_shell_word(d->a, q->o.meta.name),
+                                                 (long long)(used + needed + 1000)),
                                     "ResourceQuota %s in %s: %lld of %lld pods used%s", q->o.meta.name, d->ns,
                                     (long long)used, (long long)hard,
                                     installed ? ""
@@ -365,12 +380,11 @@ static bool image_is(const char *image, const char *name) {
 bool doctor_is_go_driver(const struct workload_object *w) {
         for (size_t i = 0; i < w->n_containers; i++) {
                 const struct container *c = &w->containers[i];
-                const char *image = str_or(c->image, ""), *command = c->n_command ? c->command[0] : "";
-                const char *slash = strrchr(command, '/');
+                const char *image = str_or(c->image, ""), *program = container_program(c);
                 if (!streq(c->name, "compute-domains") && !streq(c->name, "compute-domain"))
                         continue;
                 if (image_is(image, "dra-driver-nvidia-gpu") || image_is(image, "k8s-dra-driver-gpu") ||
-                    streq(slash ? slash + 1 : command, "bash") || streq(slash ? slash + 1 : command, "sh"))
+                    streq(program, "bash") || streq(program, "sh"))
                         return true;
         }
         return false;

@@ -34,10 +34,8 @@ static int doctor_run(struct cli *c) {
                 return command_usage(c, "--node runs a program in the cluster, and cannot read a bundle");
         d.mode = o->pre ? DOCTOR_PRE : o->from_go ? DOCTOR_GO : o->node ? DOCTOR_NODE : DOCTOR_RUNNING;
         doctor_run_checks(&d);
-        if (o->node) {
-                const struct doctor_kubectl k = { "kubectl", c->kubectl, c->n_kubectl };
-                doctor_check_node(&d, o->node, &k);
-        }
+        if (o->node)
+                doctor_check_node(&d, o->node, &c->kubectl);
         if (streq(options.output, "json"))
                 doctor_json(&d, &c->t.out);
         else

@@ -7,6 +7,11 @@
 #include "cli/doctor.h"
 #include "rules/message.h"
 
+/* The release of the Go driver; NULL: not known. */
+static const char *release_of(const struct doctor *d) {
+        return d->go ? jd_pair_get(d->go->labels, d->go->n_labels, "app.kubernetes.io/instance") : NULL;
+}
+
 static void check_release(struct doctor *d) {
         static const char suffix[] = "-kubelet-plugin";
         if (!d->go) {
@@ -15,18 +20,17 @@ static void check_release(struct doctor *d) {
                                     "no DaemonSet of the Go driver manages ComputeDomains");
                 return;
         }
-        const char *name = d->go->o.meta.name, *release = NULL;
+        const char *name = d->go->o.meta.name, *release = release_of(d);
         size_t n = strlen(name) - (str_ends(name, suffix) ? sizeof suffix - 1 : 0);
-        release = jd_pair_get(d->go->labels, d->go->n_labels, "app.kubernetes.io/instance");
-        doctor_ok(d, "RELEASE=%s NAMESPACE=%s, nameOverride=%.*s", str_or(release, "?"), d->ns, (int)n, name);
+        doctor_ok(d, "RELEASE=%s NAMESPACE=%s, nameOverride=%s",
+                  release ? term_shell_word(d->a, release) : "?", term_shell_word(d->a, d->ns),
+                  term_shell_word(d->a, arena_strndup(d->a, name, n)));
 }
 
 /* The values are in a Secret of Helm, which this program does not read. */
 static void check_values(struct doctor *d) {
-        const char *release =
-                d->go ? jd_pair_get(d->go->labels, d->go->n_labels, "app.kubernetes.io/instance") : NULL;
         doctor_skip(d, "Helm knows them: helm get values %s -n %s -o yaml > mine.yaml",
-                    str_or(release, "RELEASE"), d->ns);
+                    term_shell_word(d->a, str_or(release_of(d), "RELEASE")), term_shell_word(d->a, d->ns));
 }
 
 static void check_gpu_class(struct doctor *d) {

@@ -13,12 +13,10 @@ enum { LEASE_SECONDS = 15, LEASE_TOLERANCE_SECONDS = 45 };
 #define PLUGIN "compute-domain-kubelet-plugin"
 
 static void check_driver(struct doctor *d) {
-        const char *server_label = NULL;
         if (d->controller || d->plugin) {
                 const struct workload_object *w = d->controller ? d->controller : d->plugin;
-                server_label = jd_pair_get(w->labels, w->n_labels, "app.kubernetes.io/version");
-                doctor_ok(d, "%s%sin namespace %s", server_label ? server_label : "", server_label ? " " : "",
-                          d->ns);
+                const char *version = jd_pair_get(w->labels, w->n_labels, "app.kubernetes.io/version");
+                doctor_ok(d, "%s%sin namespace %s", version ? version : "", version ? " " : "", d->ns);
                 return;
         }
         if (d->gpus_only) {
@@ -50,8 +48,9 @@ static void check_leader(struct doctor *d) {
         if (!doctor_needs(d, VIEW_LEASES, d->ns))
                 return;
         const struct lease_object *lease = leader_lease(d);
-        const char *fix = arena_printf(d->a, "kubectl -n %s logs deployment/%s --all-pods --tail=20", d->ns,
-                                       d->controller->o.meta.name);
+        const char *fix =
+                arena_printf(d->a, "kubectl -n %s logs deployment/%s --all-pods --tail=20",
+                             term_shell_word(d->a, d->ns), term_shell_word(d->a, d->controller->o.meta.name));
         if (!lease) {
                 doctor_fail(d, FAULT_NO_LEADER, fix, "no controller leads: the Lease does not exist");
                 return;
@@ -75,8 +74,8 @@ static void check_controller(struct doctor *d) {
                                     "the Deployment of the controller does not exist");
                 return;
         }
-        const char *fix =
-                arena_printf(d->a, "kubectl -n %s describe deployment,pods -l app=" CONTROLLER, d->ns);
+        const char *fix = arena_printf(d->a, "kubectl -n %s describe deployment,pods -l app=" CONTROLLER,
+                                       term_shell_word(d->a, d->ns));
         if (w->ready_replicas == 0)
                 doctor_fail(d, FAULT_CONTROLLER_DOWN, fix, "0 of %lld pods of %s are Ready",
                             (long long)w->replicas, w->o.meta.name);
@@ -228,13 +227,8 @@ static void check_policies(struct doctor *d) {
 /* ---- versions ---- */
 
 static const char *image_of(const struct container *list, size_t n, const char *program) {
-        for (size_t i = 0; i < n; i++) {
-                const char *command = list[i].n_command ? list[i].command[0] : "";
-                const char *slash = strrchr(command, '/');
-                if (streq(slash ? slash + 1 : command, program))
-                        return list[i].image;
-        }
-        return NULL;
+        const struct container *c = container_find(list, n, program);
+        return c ? c->image : NULL;
 }
 
 static void check_versions(struct doctor *d) {
@@ -260,8 +254,8 @@ static void check_versions(struct doctor *d) {
         const char *list = message_end(&old, d->a);
         if (*list)
                 doctor_fail(d, FAULT_VERSIONS_DIFFER,
-                            arena_printf(d->a, "kubectl -n %s rollout status daemonset/%s", d->ns,
-                                         p->o.meta.name),
+                            arena_printf(d->a, "kubectl -n %s rollout status daemonset/%s",
+                                         term_shell_word(d->a, d->ns), term_shell_word(d->a, p->o.meta.name)),
                             "plugins that are not %s: %s", of_plugin, list);
         if (d->n == before)
                 doctor_ok(d, "controller and plugins are %s", of_plugin);

@@ -60,7 +60,7 @@ static const char *refusal_fix(struct diagnosis *d, const char *ns, const char *
                 return arena_printf(d->a,
                                     "kubectl label namespace %s "
                                     "pod-security.kubernetes.io/enforce=privileged --overwrite",
-                                    ns);
+                                    term_shell_word(d->a, ns));
         if (daemon && (strstr(message, "quota") || strstr(message, "priority")))
                 return "install with --set daemon.priorityClassName= , or allow the priority class in the "
                        "quota";
@@ -98,7 +98,8 @@ static bool plugin_pod_fails(struct diagnosis *d, const struct pod_object *p, co
         if (pod_object_ready(p))
                 return false;
         diagnosis_add(d, reason_cause(CAUSE_NO_PLUGIN),
-                      arena_printf(d->a, "kubectl -n %s describe pod %s", p->o.meta.ns, p->o.meta.name),
+                      arena_printf(d->a, "kubectl -n %s describe pod %s", term_shell_word(d->a, p->o.meta.ns),
+                                   term_shell_word(d->a, p->o.meta.name)),
                       "the plugin's Pod %s on %s is not Ready%s%s", p->o.meta.name, node, why ? ": " : "",
                       why ? why : "");
         return true;
@@ -143,7 +144,7 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
                               n && !node_has_gpu(&n->node)
                                       ? arena_printf(d->a,
                                                      "kubectl label node %s nvidia.com/gpu.present=true",
-                                                     node)
+                                                     term_shell_word(d->a, node))
                                       : NULL,
                               "no plugin runs on %s%s", node,
                               n && !node_has_gpu(&n->node) ? ", which has no label of a GPU node" : "");
@@ -193,10 +194,11 @@ bool daemon_diagnose(struct diagnosis *d, const char *node) {
                                               view_event(v, "Pod", p->o.meta.ns, p->o.meta.name,
                                                          p->o.meta.uid, "FailedPrepareDynamicResources"));
         if (why) {
-                diagnosis_add(
-                        d, reason_cause(CAUSE_DAEMON_NOT_RUNNING),
-                        arena_printf(d->a, "kubectl -n %s logs --previous %s", p->o.meta.ns, p->o.meta.name),
-                        "daemon Pod %s on %s: %s", p->o.meta.name, node, why);
+                diagnosis_add(d, reason_cause(CAUSE_DAEMON_NOT_RUNNING),
+                              arena_printf(d->a, "kubectl -n %s logs --previous %s",
+                                           term_shell_word(d->a, p->o.meta.ns),
+                                           term_shell_word(d->a, p->o.meta.name)),
+                              "daemon Pod %s on %s: %s", p->o.meta.name, node, why);
                 return true;
         }
         if (scheduled && condition_status_decode(scheduled->status) == STATUS_FALSE) {

@@ -19,7 +19,7 @@ static const struct option new_own_options[] = {
         { 0 },
 };
 
-enum { NODES_MAX = 4096, GPUS_MAX = 64, NAME_MAX_LEN = 40, IMAGE_MAX_LEN = 512 };
+enum { NODES_MAX = 4096, GPUS_MAX = 64, NAME_MAX_LEN = 40 };
 
 struct manifest {
         struct buf *out;
@@ -243,13 +243,6 @@ static bool read_number(const char *text, int64_t min, int64_t max, int64_t *ret
         return str_to_i64(str_from(text), ret) && *ret >= min && *ret <= max;
 }
 
-static bool is_image(const char *text) {
-        size_t n = strlen(text);
-        return n && n <= IMAGE_MAX_LEN && text[0] >= '0' && text[n - 1] >= '0' && text[n - 1] != ':' &&
-               text[0] != ':' && text[0] != '@' && text[n - 1] != '@' &&
-               strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-") == n;
-}
-
 /* In quotation marks, if YAML would read it as a number, a truth value or null. */
 static const char *yaml_word(struct arena *a, const char *text) {
         static const char *const words[] = { "true", "false", "null", "yes", "no", "on", "off", "y", "n" };
@@ -270,7 +263,7 @@ static int manifest_fill(struct cli *c, struct manifest *m) {
         if (!read_number(o->gpus, 0, GPUS_MAX, &m->gpus))
                 return command_usage(c, "--gpus is '%s', but must be a number from 0 to %d", o->gpus,
                                      GPUS_MAX);
-        if (!is_image(o->image))
+        if (!options_is_image(o->image))
                 return command_usage(c, "--image is '%s', which is not the name of an image", o->image);
         /* The names of pods and Services begin with it. */
         if (!str_is_dns_label(m->name) || strlen(m->name) > NAME_MAX_LEN || m->name[0] < 'a')

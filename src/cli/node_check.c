@@ -55,8 +55,9 @@ void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x) {
                               x->withheld_why ? ": " : "", x->withheld_why ? x->withheld_why : "");
         } else if (!x->seats && x->plugin && pod_object_ready(x->plugin)) {
                 diagnosis_add(d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
-                              arena_printf(d->a, "kubectl -n %s logs %s", x->plugin->o.meta.ns,
-                                           x->plugin->o.meta.name),
+                              arena_printf(d->a, "kubectl -n %s logs %s",
+                                           term_shell_word(d->a, x->plugin->o.meta.ns),
+                                           term_shell_word(d->a, x->plugin->o.meta.name)),
                               "%s publishes no channel device, and no Event shows why", x->name);
         }
         if (r)

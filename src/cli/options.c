@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+enum { IMAGE_MAX = 512 };
+
 struct options options = { .output = "table" };
 
 #define PASS_TEXT(n, v, h)                                                                                   \
@@ -58,6 +60,22 @@ static const struct option *find_letter(const struct option *list, char letter) 
                 if (list->letter && list->letter == letter)
                         return list;
         return NULL;
+}
+
+bool options_takes_next(const char *word) {
+        bool is_long = word[0] == '-' && word[1] == '-', is_letter = word[0] == '-' && word[1] && !word[2];
+        const struct option *o = is_long     ? find_in(options_common, word + 2, strlen(word + 2))
+                                 : is_letter ? find_letter(options_common, word[1])
+                                             : NULL;
+        return o && o->type == OPTION_TEXT;
+}
+
+bool options_is_image(const char *text) {
+        static const char ends[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+        size_t n = strlen(text);
+        while (*text && (strchr(ends, *text) || strchr("./:@-", *text)))
+                text++;
+        return n && n <= IMAGE_MAX && !*text && strchr(ends, text[-1]) && strchr(ends, *(text - n));
 }
 
 struct word_list {

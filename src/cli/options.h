@@ -39,3 +39,9 @@ struct options_parsed {
  * positional arguments may be mixed; "--" ends the options. The caller frees the two lists, whose strings are
  * those of argv, even after an error. ERR_INVALID: unknown option, or missing value. */
 int options_parse(const struct option *own, int argc, char **argv, struct options_parsed *ret, struct err *e);
+/* Whether the word is a common option whose value is the next word. */
+bool options_takes_next(const char *word);
+
+/* Whether a text can be the name of an image, which needs no quotation marks in YAML or only those of a
+ * number. */
+bool options_is_image(const char *text);

@@ -12,46 +12,27 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
-
-/* A user may have to log in with a browser, so the time limit is long. */
-enum { START_MS = 300 * 1000, OUTPUT_MAX = 64 << 10 };
 
 /* Regular expressions of Go, which have no negation. */
 #define NOT_GET "^([^G].*|G[^E].*|GE[^T].*|GET.+|G|GE|)$"
 #define STREAMS                                                                                              \
         "^/api/v1/(namespaces/[^/]+/)?(pods|services|nodes)/[^/]+/(exec|attach|portforward|proxy)(/.*)?$"
 
-static void close_on_exec(int fd) {
-        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
-static int make_pipe(int ret[2], struct err *e) {
-        if (pipe(ret) < 0)
-                return err_errno(e, errno, "pipe");
-        close_on_exec(ret[0]);
-        close_on_exec(ret[1]);
-        return 0;
-}
-
 /* The guard: starts kubectl, and ends it when the pipe closes. Never returns. */
-static _Noreturn void guard_run(const struct proxy *p, int pipe_end, int output, const char *const *argv) {
+static _Noreturn void guard_run(const struct proxy *p, int pipe_end, int output, const struct kubectl *k) {
+        _cleanup_(freep) char *socket = xasprintf("--unix-socket=%s", p->socket);
+        const char *const args[] = { "proxy", socket, "--reject-methods=" NOT_GET,
+                                     "--reject-paths=" STREAMS };
+        const struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args) };
         struct pollfd f = { .fd = pipe_end, .events = POLLIN };
-        union {
-                const char *const *in;
-                char *const *out;
-        } u = { .in = argv };
-        pid_t kubectl = fork();
-        if (kubectl == 0) {
-                (void)dup2(output, STDOUT_FILENO);
-                (void)execvp(argv[0], u.out);
-                dprintf(STDOUT_FILENO, "cannot run %s: %s\n", argv[0], strerror(errno));
-                _exit(127);
-        }
+        struct err e;
+        pid_t kubectl = kubectl_spawn(k, &call, (const int[3]){ -1, output, -1 }, &e);
+        if (kubectl < 0)
+                dprintf(output, "%s\n", e.msg);
         close(output);
         /* A signal of the terminal reaches the tool, too, which closes the pipe. */
         signal(SIGINT, SIG_IGN);
@@ -64,8 +45,7 @@ static _Noreturn void guard_run(const struct proxy *p, int pipe_end, int output,
         if (kubectl > 0) {
                 /* The guard has not waited for kubectl yet, so no other process has its number. */
                 (void)kill(kubectl, SIGTERM);
-                while (waitpid(kubectl, NULL, 0) < 0 && errno == EINTR)
-                        ;
+                (void)kubectl_wait(kubectl);
         }
         (void)unlink(p->socket);
         (void)rmdir(p->folder);
@@ -78,7 +58,7 @@ static int await_line(int output, struct err *e) {
         size_t n = 0;
         while (n < sizeof text - 1 && !memchr(text, '\n', n)) {
                 struct pollfd f = { .fd = output, .events = POLLIN };
-                int r = poll(&f, 1, START_MS);
+                int r = poll(&f, 1, KUBECTL_CALL_MS);
                 if (r < 0 && errno == EINTR)
                         continue;
                 ssize_t k = r > 0 ? read(output, text + n, sizeof text - 1 - n) : 0;
@@ -111,27 +91,16 @@ static int make_folder(struct proxy *p, struct err *e) {
         return 0;
 }
 
-int proxy_start(struct proxy *p, const char *program, const char *const *args, size_t n_args, struct err *e) {
+int proxy_start(struct proxy *p, const struct kubectl *k, struct err *e) {
         int ends[2], output[2];
         *p = (struct proxy){ .pipe = -1 };
         if (make_folder(p, e) < 0)
                 return -1;
-        _cleanup_(freep) char *socket = xasprintf("--unix-socket=%s", p->socket);
-        _cleanup_(freep) const char **argv = xcalloc(n_args + 8, sizeof *argv);
-        size_t n = 0;
-        argv[n++] = program;
-        for (size_t i = 0; i < n_args; i++)
-                argv[n++] = args[i];
-        argv[n++] = "proxy";
-        argv[n++] = socket;
-        argv[n++] = "--reject-methods=" NOT_GET;
-        argv[n++] = "--reject-paths=" STREAMS;
-        argv[n] = NULL;
-        if (make_pipe(ends, e) < 0) {
+        if (kubectl_pipe(ends, e) < 0) {
                 (void)rmdir(p->folder);
                 return -1;
         }
-        if (make_pipe(output, e) < 0) {
+        if (kubectl_pipe(output, e) < 0) {
                 close(ends[0]);
                 close(ends[1]);
                 (void)rmdir(p->folder);
@@ -141,7 +110,7 @@ int proxy_start(struct proxy *p, const char *program, const char *const *args, s
         if (p->guard == 0) {
                 close(ends[1]);
                 close(output[0]);
-                guard_run(p, ends[0], output[1], argv);
+                guard_run(p, ends[0], output[1], k);
         }
         close(ends[0]);
         close(output[1]);
@@ -156,8 +125,8 @@ int proxy_start(struct proxy *p, const char *program, const char *const *args, s
 void proxy_stop(struct proxy *p) {
         closep(&p->pipe);
         p->pipe = -1;
-        while (p->guard > 0 && waitpid(p->guard, NULL, 0) < 0 && errno == EINTR)
-                ;
+        if (p->guard > 0)
+                (void)kubectl_wait(p->guard);
         p->guard = 0;
 }
 
@@ -166,7 +135,7 @@ int proxy_connect(const struct proxy *p, struct err *e) {
         int fd = socket(AF_UNIX, SOCK_STREAM, 0);
         if (fd < 0)
                 return err_errno(e, errno, "socket");
-        close_on_exec(fd);
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
         snprintf(a.sun_path, sizeof a.sun_path, "%s", p->socket);
         if (connect(fd, (const struct sockaddr *)&a, sizeof a) < 0) {
                 err_errno(e, errno, "cannot connect to kubectl proxy");
@@ -174,43 +143,4 @@ int proxy_connect(const struct proxy *p, struct err *e) {
                 return -1;
         }
         return fd;
-}
-
-int proxy_run(const char *program, const char *const *args, size_t n_args, char **ret, struct err *e) {
-        int output[2], status = 0;
-        _cleanup_(freep) const char **argv = xcalloc(n_args + 2, sizeof *argv);
-        _cleanup_(buf_done) struct buf text = BUF_INIT(OUTPUT_MAX);
-        union {
-                const char **in;
-                char *const *out;
-        } u = { .in = argv };
-        argv[0] = program;
-        memcpy(argv + 1, args, n_args * sizeof *args);
-        if (make_pipe(output, e) < 0)
-                return -1;
-        pid_t child = fork();
-        if (child == 0) {
-                (void)dup2(output[1], STDOUT_FILENO);
-                (void)execvp(program, u.out);
-                _exit(127);
-        }
-        close(output[1]);
-        for (char chunk[4096];;) {
-                ssize_t k = read(output[0], chunk, sizeof chunk);
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k <= 0)
-                        break;
-                buf_add(&text, chunk, (size_t)k);
-        }
-        close(output[0]);
-        while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-                ;
-        if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == 127)
-                return err_set(e, ERR_INTERNAL, 0, "cannot run %s", program);
-        if (WEXITSTATUS(status) != 0 || text.failed)
-                return err_set(e, ERR_INTERNAL, 0, "%s failed", program);
-        struct str trimmed = str_trim((struct str){ buf_str(&text), text.n });
-        *ret = xstrndup(trimmed.p, trimmed.n);
-        return 0;
 }

@@ -8,10 +8,9 @@
  * so that the tool also runs on macOS. */
 #pragma once
 
-#include <stddef.h>
 #include <sys/types.h>
 
-#include "base/err.h"
+#include "cli/kubectl_run.h"
 
 struct proxy {
         char folder[72], socket[80];
@@ -19,14 +18,9 @@ struct proxy {
         pid_t guard;
 };
 
-/* Starts kubectl with these additional arguments, and waits until it serves. `program` is "kubectl" or a
- * path. The error contains the last line that kubectl printed. */
-int proxy_start(struct proxy *p, const char *program, const char *const *args, size_t n_args, struct err *e);
+/* Starts kubectl, and waits until it serves. The error contains the last line that kubectl printed. */
+int proxy_start(struct proxy *p, const struct kubectl *k, struct err *e);
 /* Ends kubectl, and waits until the folder is removed. */
 void proxy_stop(struct proxy *p);
 /* Connects to the socket; returns the descriptor, or -1. */
 int proxy_connect(const struct proxy *p, struct err *e);
-
-/* Runs kubectl with these arguments, and returns what it prints in *ret, without white space at the end. The
- * caller frees it. ERR_INTERNAL if it does not exit with 0. */
-int proxy_run(const char *program, const char *const *args, size_t n_args, char **ret, struct err *e);

@@ -2,7 +2,6 @@
 #include "cli/racks_html.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "api/names.h"
 #include "cli/overview.h"
@@ -86,7 +85,7 @@ static void page_text(struct racks_page *p, const char *text) {
         racks_html_text(p->out, p->v->a, text);
 }
 
-/* An element with only text. `tag` may have attributes: "td class=bad". All tags are of this file. */
+/* An element with only text. `tag` may have attributes: "td class=bad". No tag is from an object. */
 static void page_element(struct racks_page *p, const char *tag, const char *text) {
         buf_addf(p->out, "<%s>", tag);
         page_text(p, text);
@@ -260,6 +259,19 @@ static void page_problem(struct racks_page *p, size_t *n, const char *object, co
         buf_adds(p->out, "</li>\n");
 }
 
+/* The lists that may contain more problems; NULL: all were read. */
+static const char *page_unread(const struct racks_page *p) {
+        const char *driver = p->v->driver_ns;
+        const enum view_kind kinds[] = { VIEW_FABRICS, VIEW_DOMAINS, driver ? VIEW_PODS : VIEW_DAEMON_SETS };
+        struct message_list list = { 0 };
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+                if (view_state(p->v, kinds[i], kinds[i] == VIEW_PODS ? driver : NULL) != VIEW_COMPLETE)
+                        message_add(&list, "%s", view_resource(kinds[i])->plural);
+        }
+        const char *names = message_end(&list, p->v->a);
+        return *names ? names : NULL;
+}
+
 static void page_problems(struct racks_page *p) {
         size_t n = 0;
         buf_adds(p->out, "<section>\n<h2>Problems</h2>\n");
@@ -272,25 +284,30 @@ static void page_problems(struct racks_page *p) {
         for (size_t i = 0; i < f->n_conditions; i++)
                 if (condition_status_decode(f->conditions[i].status) == STATUS_TRUE)
                         page_problem(p, &n, inventory_rack_name(p->v, f->o.meta.name),
-                                     arena_printf(p->v->a, "%s: %s", f->conditions[i].type,
+                                     arena_printf(p->v->a, "%s: %s",
+                                                  str_or(f->conditions[i].type, "a condition"),
                                                   str_or(f->conditions[i].message, "")));
         VIEW_EACH(p->v, VIEW_DOMAINS, struct compute_domain, cd)
         if (overview_fails(cd))
                 page_problem(p, &n, arena_printf(p->v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name),
                              str_or(overview_message(cd), "not Ready"));
-        buf_adds(p->out, n ? "</ul>\n" : "<p class=\"good\">None.</p>\n");
+        const char *unread = page_unread(p);
+        if (n)
+                buf_adds(p->out, "</ul>\n");
+        else
+                buf_adds(p->out, unread ? "<p>None found.</p>\n" : "<p class=\"good\">None.</p>\n");
+        if (unread)
+                page_element(p, "p class=\"wait\"",
+                             arena_printf(p->v->a, "Not all objects could be read: %s", unread));
         buf_adds(p->out, "</section>\n");
 }
 
 /* ---- the page ---- */
 
 static void page_header(struct racks_page *p) {
-        char time_text[40] = "";
-        time_t now = (time_t)p->v->source->now;
-        struct tm tm;
+        char time_text[32];
         size_t n_free = 0;
-        if (gmtime_r(&now, &tm))
-                strftime(time_text, sizeof time_text, "%Y-%m-%d %H:%M:%S UTC", &tm);
+        str_time(p->v->source->now, time_text);
         for (size_t i = 0; i < p->inv->n_racks; i++)
                 n_free += p->inv->racks[i].n_free;
         buf_adds(p->out,

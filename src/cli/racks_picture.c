@@ -163,23 +163,14 @@ static int racks_page_write(struct picture *p, const char *path) {
 }
 
 static int racks_run(struct cli *c) {
+        static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES, VIEW_CLAIMS };
         struct picture p = { .c = c };
         if (c->n_args > racks_as_page || (racks_as_page && streq(options.output, "json")))
                 return command_usage(c, "usage: racks [-o json], or racks --html [FILE]");
         inventory_make(&c->v, c->source->ns, &p.inv);
-        if (!p.inv.complete) {
-                static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES, VIEW_CLAIMS };
-                int r = COMMAND_FAILED;
-                for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-                        if (view_state(&c->v, kinds[i], NULL) != VIEW_COMPLETE) {
-                                r = view_state(&c->v, kinds[i], NULL) == VIEW_UNREADABLE ? COMMAND_DENIED : r;
-                                command_usage(
-                                        c, "racks needs the %s of the cluster: %s",
-                                        view_resource(kinds[i])->plural,
-                                        str_or(view_why(&c->v, kinds[i], NULL), "the list is not complete"));
-                        }
+        int r = command_needs(c, "racks", kinds, ARRAY_LEN(kinds));
+        if (r)
                 return r;
-        }
         if (racks_as_page)
                 return racks_page_write(&p, c->n_args ? c->args[0] : NULL);
         if (streq(options.output, "json")) {

@@ -206,6 +206,22 @@ void term_json(struct jw *w, const char *key, const char *text, struct arena *a)
         jw_str(w, key, text ? term_clean(a, text, false, true) : NULL);
 }
 
+const char *term_shell_word(struct arena *a, const char *text) {
+        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-";
+        text = str_or(text, "");
+        if (*text && !text[strspn(text, plain)] && *text != '-')
+                return text;
+        _cleanup_(buf_done) struct buf b = BUF_INIT(TERM_OUT_MAX);
+        buf_addc(&b, '\'');
+        for (; *text; text++) {
+                if (*text == '\'')
+                        buf_adds(&b, "'\\'");
+                buf_addc(&b, *text);
+        }
+        buf_addc(&b, '\'');
+        return arena_strdup(a, buf_str(&b));
+}
+
 const char *term_age(struct arena *a, int64_t s) {
         if (s < 0)
                 s = 0;

@@ -65,5 +65,9 @@ void term_table_end(struct term *t, struct term_table *x, struct arena *a);
 /* Writes a member of a JSON output, sanitized. */
 void term_json(struct jw *w, const char *key, const char *text, struct arena *a);
 
+/* A text of an object as one word of a command for a shell: in quotation marks unless it is plain. A bundle
+ * may be from anyone, and users copy commands. */
+const char *term_shell_word(struct arena *a, const char *text);
+
 /* "3h", "2m10s", "4d". */
 const char *term_age(struct arena *a, int64_t seconds);

@@ -2,19 +2,16 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/command_table.h"
-#include "cli/kubectl_run.h"
+#include "cli/doctor.h"
 #include "cli/pod_case.h"
 #include "cli/test_pods.h"
 
-#define KUBECTL "kubectl"
-
-enum { LIMIT_S = 180, LINE_MAX_BYTES = 4096, MANIFEST_MAX = 16 << 20 };
+enum { LIMIT_S = 180, SIGNAL_CHECK_MS = 500, LINE_MAX_BYTES = 4096, MANIFEST_MAX = 16 << 20 };
 
 static const char *test_rack, *test_image, *test_timeout;
 static bool test_dry_run;
@@ -31,22 +28,28 @@ static void test_catch_signals(void) {
                 sigaction(list[i], &(struct sigaction){ .sa_handler = test_interrupt }, NULL);
 }
 
-static struct kubectl_call test_call(const struct cli *c, const char *const *args, size_t n) {
-        return (struct kubectl_call){
-                .program = KUBECTL, .common = c->kubectl, .n_common = c->n_kubectl, .args = args, .n_args = n
-        };
-}
-
 /* ---- the plan ---- */
 
-/* The image of the controller: it contains the program of the plugin, and is already on the nodes with a
- * plugin. */
+/* The image of this driver's controller: it contains the program of the plugin, and is already on the nodes
+ * with a plugin. */
 static const char *driver_image(const struct view *v) {
-        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d)
-        for (size_t i = 0; workload_object_runs(d, "compute-domain-controller") && i < d->n_containers; i++)
-                if (d->containers[i].image)
-                        return d->containers[i].image;
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
+                const struct container *c =
+                        container_find(d->containers, d->n_containers, "compute-domain-controller");
+                if (c && c->image && !doctor_is_go_driver(d))
+                        return c->image;
+        }
         return NULL;
+}
+
+/* Reports why the image of the driver is not known. Returns the exit code. */
+static int test_without_image(const struct cli *c) {
+        enum view_state state = view_state(&c->v, VIEW_DEPLOYMENTS, NULL);
+        command_usage(c, "%s. Name an image with a shell, for example --image busybox:1.36",
+                      state == VIEW_COMPLETE     ? "no Deployment of the driver exists"
+                      : state == VIEW_UNREADABLE ? "the Deployment of the driver may not be read"
+                                                 : "the Deployments could not be read");
+        return state == VIEW_UNREADABLE ? COMMAND_DENIED : COMMAND_FAILED;
 }
 
 /* Names the run by the time, so that no other run has the same name. */
@@ -60,27 +63,19 @@ static const char *test_run_name(struct arena *a) {
 
 /* Returns 0, or an exit code after the error was reported. */
 static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan *p) {
+        static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES };
         struct err e;
         inventory_make(&c->v, c->source->ns, inv);
-        if (view_state(&c->v, VIEW_NODES, NULL) != VIEW_COMPLETE ||
-            view_state(&c->v, VIEW_SLICES, NULL) != VIEW_COMPLETE) {
-                enum view_kind k =
-                        view_state(&c->v, VIEW_NODES, NULL) != VIEW_COMPLETE ? VIEW_NODES : VIEW_SLICES;
-                command_usage(c, "test needs the %s of the cluster to find the racks: %s",
-                              view_resource(k)->plural,
-                              str_or(view_why(&c->v, k, NULL), "the list is not complete"));
-                return view_state(&c->v, k, NULL) == VIEW_UNREADABLE ? COMMAND_DENIED : COMMAND_FAILED;
-        }
+        int r = command_needs(c, "test", kinds, ARRAY_LEN(kinds));
+        if (r)
+                return r;
         *p = (struct test_plan){ .run = test_run_name(c->v.a),
                                  .ns = c->source->ns,
                                  .image = test_image ? test_image : driver_image(&c->v),
-                                 .pull_policy = "IfNotPresent",
                                  .own_image = !test_image };
         if (!p->image)
-                return command_usage(c,
-                                     "the image of the driver may not be read. Name an image with a shell, "
-                                     "for example --image busybox:1.36");
-        if (!test_pods_is_image(p->image))
+                return test_without_image(c);
+        if (!options_is_image(p->image))
                 return command_usage(c, "'%s' is not the name of an image", p->image);
         if (!str_is_dns_label(p->ns))
                 return command_usage(c, "'%s' is not the name of a namespace", p->ns);
@@ -135,10 +130,13 @@ static bool test_follow(struct test_plan *p, int output, int64_t end_ms) {
         while (!test_pods_settled(p) && !test_interrupted) {
                 struct pollfd f = { .fd = output, .events = POLLIN };
                 int64_t left = end_ms - test_clock_ms();
-                int r = left > 0 ? poll(&f, 1, (int)left) : 0;
-                if (r < 0 && errno == EINTR)
+                if (left <= 0)
+                        return true;
+                /* A signal that arrives just before poll() does not interrupt it. */
+                int r = poll(&f, 1, left < SIGNAL_CHECK_MS ? (int)left : SIGNAL_CHECK_MS);
+                if (r == 0 || (r < 0 && errno == EINTR))
                         continue;
-                if (r <= 0)
+                if (r < 0)
                         return true;
                 ssize_t k = read(output, text + n, sizeof text - n);
                 if (k < 0 && errno == EINTR)
@@ -157,9 +155,8 @@ static int test_await(struct cli *c, struct test_plan *p, int64_t end_ms, struct
         const char *label = arena_printf(c->v.a, TEST_PODS_LABEL "=%s", p->run);
         const char *args[] = { "get", "pods", "-n", p->ns, "-l", label, "--watch", "-o", TEST_PODS_COLUMNS };
         while (!test_pods_settled(p) && !test_interrupted && test_clock_ms() < end_ms) {
-                struct kubectl_call call = test_call(c, args, ARRAY_LEN(args));
                 int output;
-                pid_t pid = kubectl_start(&call, &output, e);
+                pid_t pid = kubectl_start(&c->kubectl, args, ARRAY_LEN(args), &output, e);
                 if (pid < 0)
                         return -1;
                 bool goes_on = test_follow(p, output, end_ms);
@@ -182,8 +179,8 @@ static void test_explain(struct cli *c, struct view *v, const struct test_plan *
         if (d.n_causes) {
                 const struct diagnosis_cause *x = &d.causes[0];
                 term_paragraph(&c->t, x->possible ? "MAYBE" : "CAUSE",
-                               arena_printf(v->a, "%s  [%s]", x->text, x->reason->name));
-                term_paragraph(&c->t, "FIX", x->fix ? x->fix : str_or(x->reason->remedy, x->reason->meaning));
+                               arena_printf(v->a, "%s  [%s]", x->text, diagnosis_entry_name(x->reason)));
+                term_paragraph(&c->t, "FIX", diagnosis_fix(x));
         } else if (found) {
                 term_paragraph(&c->t, "CAUSE", "unknown. Look at the Events and the log of the pod.");
         }
@@ -229,10 +226,9 @@ static int test_delete(struct cli *c, const struct test_plan *p) {
                                label,
                                "--ignore-not-found",
                                "--timeout=120s" };
-        struct kubectl_call call = test_call(c, args, ARRAY_LEN(args));
+        const struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args), .ignores_ctrl_c = true };
         struct err e;
-        call.ignores_ctrl_c = true;
-        if (kubectl_run(&call, &e) == 0)
+        if (kubectl_run(&c->kubectl, &call, NULL, &e) == 0)
                 return 0;
         command_usage(c, "cannot delete the objects of the test: %s. Run: kubectl delete -n %s -l %s %s",
                       e.msg, p->ns, label, args[1]);
@@ -242,17 +238,20 @@ static int test_delete(struct cli *c, const struct test_plan *p) {
 static int test_run_plan(struct cli *c, struct test_plan *p, int64_t limit_s) {
         _cleanup_(buf_done) struct buf manifest = BUF_INIT(MANIFEST_MAX);
         const char *args[] = { "apply", "-n", p->ns, "-f", "-" };
-        struct kubectl_call call = test_call(c, args, ARRAY_LEN(args));
+        struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args) };
         int r = COMMAND_FAILED;
         struct err e;
         test_pods_manifest(p, &manifest);
         call.input = (struct str){ buf_str(&manifest), manifest.n };
         test_catch_signals();
         /* After an error, some objects may exist. */
-        if (kubectl_run(&call, &e) < 0 || test_await(c, p, test_clock_ms() + limit_s * 1000, &e) < 0)
+        if (kubectl_run(&c->kubectl, &call, NULL, &e) < 0 ||
+            test_await(c, p, test_clock_ms() + limit_s * 1000, &e) < 0) {
                 command_usage(c, "%s", e.msg);
-        else if (!test_interrupted)
+                r = e.kind == ERR_DENIED ? COMMAND_DENIED : COMMAND_FAILED;
+        } else if (!test_interrupted) {
                 r = test_report(c, p) ? COMMAND_FINE : COMMAND_PROBLEM;
+        }
         if (test_interrupted)
                 command_usage(c, "interrupted: deletes what it created");
         command_flush(c);
@@ -265,9 +264,12 @@ static int test_run(struct cli *c) {
         struct test_plan p;
         int64_t limit_s = LIMIT_S;
         if (c->n_args)
-                return command_usage(c, "usage: test [--rack RACK] [--image IMAGE] [--dry-run]");
+                return command_usage(
+                        c, "usage: test [--rack RACK] [--image IMAGE] [--timeout SECONDS] [--dry-run]");
         if (test_timeout && (!str_to_i64(str_from(test_timeout), &limit_s) || limit_s < 1 || limit_s > 86400))
                 return command_usage(c, "--timeout is '%s', but must be a number of seconds", test_timeout);
+        if (streq(options.output, "json"))
+                return command_usage(c, "test has no --output json");
         if (options.from && !test_dry_run)
                 return command_usage(c,
                                      "test needs a cluster. With a bundle, it can only print the manifests: "

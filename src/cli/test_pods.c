@@ -7,17 +7,10 @@
 
 enum { PODS_OF_RACK = 2 };
 
-/* These texts are in the manifests, between quotation marks. */
-static bool consists_of(const char *text, const char *more) {
-        static const char common[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
-        for (const char *p = text; *p; p++)
-                if (!strchr(common, *p) && !strchr(more, *p))
-                        return false;
-        return *text;
-}
-
-bool test_pods_is_image(const char *text) {
-        return strlen(text) < 512 && consists_of(text, "/:@");
+/* The clique ID is in the manifests, between quotation marks. */
+static bool is_label_value(const char *text) {
+        size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
+        return n && n <= 63 && !text[n];
 }
 
 static size_t nodes_up(const struct inventory *inv, const struct inventory_rack *r) {
@@ -39,7 +32,7 @@ int test_pods_plan(struct test_plan *p, const struct inventory *inv, const char 
                         continue;
                 found = true;
                 size_t n = nodes_up(inv, r);
-                if (!consists_of(r->clique, ""))
+                if (!is_label_value(r->clique))
                         return err_set(e, ERR_INVALID, 0, "'%s' is not a clique ID", r->clique);
                 for (size_t k = 0; k < n && k < PODS_OF_RACK; k++)
                         p->pods[p->n_pods++] = (struct test_pod){ .name = arena_printf(a, "%s-%zu-%zu",
@@ -95,8 +88,8 @@ static void manifest_pod(const struct test_plan *p, const struct test_pod *pod, 
                  "  securityContext:\n    runAsNonRoot: true\n    runAsUser: 65532\n    runAsGroup: 65532\n"
                  "    seccompProfile:\n      type: RuntimeDefault\n"
                  "  resourceClaims:\n  - name: channel\n    resourceClaimTemplateName: \"%s\"\n"
-                 "  containers:\n  - name: channel\n    image: \"%s\"\n    imagePullPolicy: %s\n",
-                 p->racks[pod->rack]->clique, p->run, p->run, p->image, p->pull_policy);
+                 "  containers:\n  - name: channel\n    image: \"%s\"\n    imagePullPolicy: IfNotPresent\n",
+                 p->racks[pod->rack]->clique, p->run, p->run, p->image);
         manifest_commands(p, out);
         buf_adds(out, "    resources:\n      requests:\n        cpu: 10m\n        memory: 16Mi\n"
                       "      claims:\n      - name: channel\n"

@@ -19,7 +19,6 @@ struct test_pod {
 
 struct test_plan {
         const char *run, *ns, *image; /* `run` is the name of the ComputeDomain */
-        const char *pull_policy;
         bool own_image; /* the image of the driver, which has no shell */
         const struct inventory_rack **racks;
         size_t n_racks;
@@ -29,7 +28,8 @@ struct test_plan {
 
 /* Chooses the racks: all, or the one with this name or clique ID. Two pods for each, or one for a rack with a
  * single node that is up. A rack without such a node gets none. ERR_NOT_FOUND: no rack has the name.
- * ERR_INVALID: a name cannot be in a manifest. The plan lives in the arena; run, ns and image must be set. */
+ * ERR_INVALID: a name cannot be in a manifest. The plan lives in the arena; run, ns and image must be set,
+ * and be safe between the quotation marks of YAML. */
 int test_pods_plan(struct test_plan *p, const struct inventory *inv, const char *rack, struct arena *a,
                    struct err *e);
 /* Adds the manifests as YAML. */
@@ -38,5 +38,3 @@ void test_pods_manifest(const struct test_plan *p, struct buf *out);
 void test_pods_take(struct test_plan *p, struct str line);
 /* Whether every pod is ready or has failed. */
 bool test_pods_settled(const struct test_plan *p);
-/* Whether a text can be the name of an image. */
-bool test_pods_is_image(const char *text);

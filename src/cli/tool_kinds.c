@@ -75,23 +75,20 @@ const struct jd_field pod_object_fields[] = {
         JD_END,
 };
 
-/* The program is the command itself, or the last part of its path. */
-static bool containers_run(const struct container *list, size_t n, const char *program,
-                           const struct container **ret) {
-        for (size_t i = 0; i < n; i++) {
-                const char *command = list[i].n_command ? list[i].command[0] : "";
-                const char *slash = strrchr(command, '/');
-                if (streq(slash ? slash + 1 : command, program)) {
-                        *ret = &list[i];
-                        return true;
-                }
-        }
-        return false;
+const char *container_program(const struct container *c) {
+        const char *command = c->n_command ? str_or(c->command[0], "") : "", *slash = strrchr(command, '/');
+        return slash ? slash + 1 : command;
+}
+
+const struct container *container_find(const struct container *list, size_t n, const char *program) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(container_program(&list[i]), program))
+                        return &list[i];
+        return NULL;
 }
 
 bool pod_object_runs(const struct pod_object *p, const char *program) {
-        const struct container *c;
-        return containers_run(p->containers, p->n_containers, program, &c);
+        return container_find(p->containers, p->n_containers, program);
 }
 
 const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c) {
@@ -179,15 +176,12 @@ const struct jd_field workload_object_fields[] = {
 };
 
 bool workload_object_runs(const struct workload_object *w, const char *program) {
-        const struct container *c;
-        return containers_run(w->containers, w->n_containers, program, &c);
+        return container_find(w->containers, w->n_containers, program);
 }
 
 const char *workload_object_env(const struct workload_object *w, const char *program, const char *name) {
-        const struct container *c;
-        return containers_run(w->containers, w->n_containers, program, &c)
-                       ? jd_pair_get(c->env, c->n_env, name)
-                       : NULL;
+        const struct container *c = container_find(w->containers, w->n_containers, program);
+        return c ? jd_pair_get(c->env, c->n_env, name) : NULL;
 }
 
 const struct jd_field class_object_fields[] = {

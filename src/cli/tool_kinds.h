@@ -31,6 +31,11 @@ struct container {
         size_t n_limits, n_env;
 };
 
+/* The program that the container runs: the last part of the path of its command; "": that of its image. */
+const char *container_program(const struct container *c);
+/* The container that runs the program; NULL: none. */
+const struct container *container_find(const struct container *list, size_t n, const char *program);
+
 struct container_status {
         const char *name;
         int64_t restarts;

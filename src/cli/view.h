@@ -71,9 +71,9 @@ void view_init(struct view *v, struct source *s);
 void view_done(struct view *v);
 
 const struct kube_resource *view_resource(enum view_kind k);
-/* Reads the objects of a namespace, or of all namespaces (ns NULL), unless they were read before. With `all`
- * namespaces, if the user may not read them, also reads those of `instead`, unless it is NULL. */
+/* Reads the objects of a namespace, or of all namespaces (ns NULL), unless they were read before. */
 void view_read(struct view *v, enum view_kind k, const char *ns);
+/* Reads the objects of all namespaces. If the user may not, reads those of `instead`, unless it is NULL. */
 void view_read_all(struct view *v, enum view_kind k, const char *instead);
 /* Reads one object. */
 void view_read_one(struct view *v, enum view_kind k, const char *ns, const char *name);

@@ -62,8 +62,8 @@ static void diagnose_found(struct diagnosis *d, const struct pod_object *p) {
         struct pod_case c;
         d->object = arena_printf(d->a, "pod/%s in %s", p->o.meta.name, p->o.meta.ns);
         d->state = pod_state(d, p);
-        d->command =
-                arena_printf(d->a, "kubectl compute-domains why pod/%s -n %s", p->o.meta.name, p->o.meta.ns);
+        d->command = arena_printf(d->a, "kubectl compute-domains why pod/%s -n %s",
+                                  term_shell_word(d->a, p->o.meta.name), term_shell_word(d->a, p->o.meta.ns));
         pod_case_make(d, p, &c);
         if (p->o.meta.deleted) {
                 diagnose_terminating(d, p);
@@ -227,8 +227,9 @@ static int why_run(struct cli *c) {
         if (!found)
                 return why_missing(c, &d, c->args[0], prefixes[i].kind, ns);
         if (!d.command)
-                d.command = arena_printf(d.a, "kubectl compute-domains why %s%s%s", c->args[0],
-                                         ns ? " -n " : "", ns ? ns : "");
+                d.command = arena_printf(d.a, "kubectl compute-domains why %s%s%s",
+                                         term_shell_word(d.a, c->args[0]), ns ? " -n " : "",
+                                         ns ? term_shell_word(d.a, ns) : "");
         if (streq(options.output, "json"))
                 diagnosis_json(&d, &c->t.out);
         else

@@ -23,6 +23,7 @@
 #include "tree.h"
 
 static char *tmp;
+static const struct kubectl fake = { FAKE_KUBECTL, NULL, 0 }, missing = { "/nonexistent/kubectl", NULL, 0 };
 
 static int set_up(void **state) {
         (void)state;
@@ -52,7 +53,7 @@ static void each_list_has_the_state_of_its_answer(void **state) {
         struct source *s;
         struct view v;
         struct err e;
-        assert_int_equal(cluster_open(FAKE_KUBECTL, NULL, 0, NULL, &s, &e), 0);
+        assert_int_equal(cluster_open(&fake, NULL, &s, &e), 0);
         assert_string_equal(s->ns, "team-b");
         assert_string_equal(s->server_version(s), "v1.36.3");
         view_init(&v, s);
@@ -81,11 +82,12 @@ static void each_list_has_the_state_of_its_answer(void **state) {
 static void kubectl_gets_the_options_of_the_user_and_refuses_writes(void **state) {
         (void)state;
         static const char *const args[] = { "--context", "prod" };
+        const struct kubectl k = { FAKE_KUBECTL, args, ARRAY_LEN(args) };
         _cleanup_(freep) char *log = xasprintf("%s/log", tmp), *text = NULL;
         struct proxy p;
         struct err e;
         setenv("FAKE_LOG", log, 1);
-        assert_int_equal(proxy_start(&p, FAKE_KUBECTL, args, ARRAY_LEN(args), &e), 0);
+        assert_int_equal(proxy_start(&p, &k, &e), 0);
         struct stat st;
         assert_int_equal(stat(p.folder, &st), 0);
         assert_int_equal(st.st_mode & 07777, 0700);
@@ -100,11 +102,12 @@ static void kubectl_gets_the_options_of_the_user_and_refuses_writes(void **state
 static void an_error_of_kubectl_is_reported(void **state) {
         (void)state;
         static const char *const args[] = { "--context", "broken" };
+        const struct kubectl k = { FAKE_KUBECTL, args, ARRAY_LEN(args) };
         struct proxy p;
         struct err e;
-        assert_int_equal(proxy_start(&p, FAKE_KUBECTL, args, ARRAY_LEN(args), &e), -1);
+        assert_int_equal(proxy_start(&p, &k, &e), -1);
         assert_string_equal(e.msg, "kubectl proxy: error: context \"broken\" does not exist");
-        assert_int_equal(proxy_start(&p, "/nonexistent/kubectl", NULL, 0, &e), -1);
+        assert_int_equal(proxy_start(&p, &missing, &e), -1);
         assert_non_null(strstr(e.msg, "cannot run /nonexistent/kubectl"));
         assert_false(has_folder());
 }
@@ -120,7 +123,7 @@ static void nothing_remains_after_the_tool_was_killed(void **state) {
                 struct proxy p;
                 struct err e;
                 close(ready[0]);
-                if (proxy_start(&p, FAKE_KUBECTL, NULL, 0, &e) < 0 || write(ready[1], "x", 1) != 1)
+                if (proxy_start(&p, &fake, &e) < 0 || write(ready[1], "x", 1) != 1)
                         _exit(1);
                 pause();
                 _exit(1);
@@ -138,6 +141,95 @@ static void nothing_remains_after_the_tool_was_killed(void **state) {
         assert_false(has_folder());
 }
 
+/* ---- calls ---- */
+
+static const struct kubectl shell = { "/bin/sh", (const char *const[]){ "-c" }, 1 };
+
+/* Runs a script in kubectl's place. */
+static int call(const char *script, struct kubectl_call c, struct kubectl_result *ret, struct err *e) {
+        c.args = &script;
+        c.n_args = 1;
+        return kubectl_call(&shell, &c, ret, e);
+}
+
+static void a_call_returns_status_and_outputs(void **state) {
+        (void)state;
+        struct kubectl_call none = { 0 };
+        struct kubectl_result x;
+        struct err e;
+        assert_int_equal(call("cat; echo out; echo errors >&2; exit 127", none, &x, &e), 0);
+        assert_int_equal(x.status, 127);
+        assert_string_equal(buf_str(&x.out), "out\n");
+        assert_string_equal(buf_str(&x.errors), "errors\n");
+        kubectl_result_done(&x);
+        assert_int_equal(call("kill -9 $$", none, &x, &e), -1);
+        assert_int_equal(e.kind, ERR_INTERNAL);
+        kubectl_result_done(&x);
+        static const char *const args[] = { "get" };
+        assert_int_equal(kubectl_call(&missing, &(struct kubectl_call){ .args = args, .n_args = 1 }, &x, &e),
+                         -1);
+        assert_true(str_starts(e.msg, "cannot run /nonexistent/kubectl"));
+        kubectl_result_done(&x);
+}
+
+/* The pipes are full in both directions. */
+static void a_call_reads_while_it_writes(void **state) {
+        (void)state;
+        enum { N = 300000 };
+        _cleanup_(freep) char *input = xcalloc(1, N);
+        struct kubectl_result x;
+        struct err e;
+        memset(input, 'x', N);
+        const struct kubectl_call c = { .input = { input, N }, .timeout_ms = 60000 };
+        assert_int_equal(call("head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; cat", c, &x, &e), 0);
+        assert_int_equal(x.out.n, 2 * N);
+        assert_int_equal(x.errors.n, N);
+        kubectl_result_done(&x);
+        /* It may exit without reading its input. */
+        assert_int_equal(call("exit 3", c, &x, &e), 0);
+        assert_int_equal(x.status, 3);
+        kubectl_result_done(&x);
+}
+
+static void a_call_has_limits(void **state) {
+        (void)state;
+        struct kubectl_result x;
+        struct err e;
+        assert_int_equal(call("exec sleep 600", (struct kubectl_call){ .timeout_ms = 200 }, &x, &e), -1);
+        assert_int_equal(e.kind, ERR_RETRY);
+        kubectl_result_done(&x);
+        assert_int_equal(call("exec cat /dev/zero", (struct kubectl_call){ .limit = 1000 }, &x, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+        kubectl_result_done(&x);
+}
+
+static void the_error_is_the_last_line(void **state) {
+        static const struct {
+                const char *script, *words;
+                enum err_kind kind;
+        } cases[] = {
+                { "echo out; echo one >&2; echo two >&2; echo >&2; exit 1", ": two", ERR_INTERNAL },
+                { "echo out; exit 1", ": out", ERR_INTERNAL },
+                { "exit 1", " failed", ERR_INTERNAL },
+                { "echo 'Error from server (Forbidden): no' >&2; exit 1", ": Error from server", ERR_DENIED },
+        };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct kubectl_call c = { .args = &cases[i].script, .n_args = 1 };
+                struct err e;
+                assert_int_equal(kubectl_run(&shell, &c, NULL, &e), -1);
+                assert_int_equal(e.kind, cases[i].kind);
+                assert_non_null(strstr(e.msg, cases[i].words));
+        }
+        static const char *const fine[] = { "echo ' text '" };
+        char *text;
+        struct err e;
+        assert_int_equal(kubectl_run(&shell, &(struct kubectl_call){ .args = fine, .n_args = 1 }, &text, &e),
+                         0);
+        assert_string_equal(text, "text");
+        free(text);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -146,6 +238,11 @@ int main(void) {
                 T(kubectl_gets_the_options_of_the_user_and_refuses_writes),
                 T(an_error_of_kubectl_is_reported),
                 T(nothing_remains_after_the_tool_was_killed),
+                T(a_call_returns_status_and_outputs),
+                T(a_call_reads_while_it_writes),
+                T(a_call_has_limits),
+                T(the_error_is_the_last_line),
         };
+        signal(SIGPIPE, SIG_IGN); /* as the tool does */
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

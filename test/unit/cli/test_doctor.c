@@ -512,7 +512,7 @@ static void begin_mode(unsigned mode) {
 
 static void examine(struct doctor_test *x, struct source *s, unsigned mode) {
         static const char *const args[] = { "--context", "prod" };
-        const struct doctor_kubectl k = { FAKE_EXEC, args, ARRAY_LEN(args) };
+        const struct kubectl k = { FAKE_EXEC, args, ARRAY_LEN(args) };
         view_init(&x->v, s);
         x->d = (struct doctor){ .v = &x->v, .a = x->v.a, .mode = mode, .ns = CLUSTER_NS };
         x->t = (struct term){ .out = BUF_INIT(TERM_OUT_MAX) };
@@ -672,7 +672,7 @@ static void an_unusable_answer_of_a_node_is_skipped(void **state) {
         } answers[] = {
                 { "forbidden", "needs permission to create pods/exec", COMMAND_DENIED },
                 { "gone", "unable to upgrade connection", COMMAND_FAILED },
-                { "large", "the output is too large", COMMAND_FAILED },
+                { "large", "its output is too large", COMMAND_FAILED },
                 { "text", "not the output of check-node", COMMAND_FAILED },
         };
         (void)state;
@@ -687,6 +687,85 @@ static void an_unusable_answer_of_a_node_is_skipped(void **state) {
                 done(&x);
                 end_cluster();
         }
+}
+
+/* A program in a container may end with 127, which a shell uses for a missing program. */
+static void a_missing_program_in_a_container_is_not_a_missing_kubectl(void **state) {
+        struct doctor_test x;
+        (void)state;
+        begin_healthy();
+        setenv("FAKE_EXEC", "missing", 1);
+        examine(&x, cluster_source(cluster), DOCTOR_NODE);
+        assert_non_null(strstr(buf_str(&x.t.out), "kubectl exec: command terminated with exit code 127"));
+        done(&x);
+        end_cluster();
+}
+
+static void a_node_cannot_write_control_characters_or_long_names(void **state) {
+        struct buf json = BUF_INIT(64 << 10);
+        struct doctor_test x;
+        (void)state;
+        begin_healthy();
+        setenv("FAKE_EXEC", "hostile", 1);
+        examine(&x, cluster_source(cluster), DOCTOR_NODE);
+        doctor_json(&x.d, &json);
+        assert_null(strstr(buf_str(&json), "\xe2\x80\xae"));
+        for (size_t i = 0; i < x.d.n; i++)
+                assert_true(strlen(x.d.results[i].check) < 100);
+        buf_done(&json);
+        done(&x);
+        end_cluster();
+}
+
+/* Without the DaemonSets, the namespace of the plugins is a guess. */
+static void a_plugin_in_an_unknown_namespace_is_not_missing(void **state) {
+        struct doctor_test x;
+        (void)state;
+        begin_healthy();
+        cluster_fail(cluster, &kube_daemonsets, ERR_DENIED, "no");
+        cluster_fail(cluster, &tool_kinds_deployments, ERR_DENIED, "no");
+        cluster_remove_all(cluster, &kube_pods);
+        examine(&x, cluster_source(cluster), DOCTOR_NODE);
+        assert_int_equal(count(&x.d, DOCTOR_PROBLEM), 0);
+        assert_int_equal(doctor_exit(&x.d), COMMAND_DENIED);
+        done(&x);
+        end_cluster();
+}
+
+/* A value of the chart selects these nodes. */
+static void nodes_with_a_plugin_need_no_label_of_a_gpu_node(void **state) {
+        static const char *const nodes[] = { "a0", "a1", "a2", "a3", "b0", "b1" };
+        (void)state;
+        for (int readable = 0; readable < 2; readable++) {
+                struct doctor_test x;
+                begin_healthy();
+                for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+                        put_node(nodes[i], "'nvidia.com/gpu.product':'GB200'", FINE, "");
+                if (!readable)
+                        cluster_fail(cluster, &kube_pods, ERR_DENIED, "no");
+                examine(&x, cluster_source(cluster), DOCTOR_RUNNING);
+                assert_int_equal(has_fault(&x.d, FAULT_NOT_LABELLED), false);
+                assert_true((strstr(buf_str(&x.t.out), "node-labels         6 GPU nodes") != NULL) ==
+                            readable);
+                done(&x);
+                end_cluster();
+        }
+}
+
+/* Users copy the commands, and a bundle may be from anyone. */
+static void a_name_cannot_add_to_a_command(void **state) {
+        struct doctor_test x;
+        (void)state;
+        begin_empty();
+        cluster_put(cluster, &tool_kinds_quotas,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'x;reboot'},'spec':{},'status':{'hard':{'pods':'3'},'used':{'pods':"
+                    "'9223372036854775807'}}}");
+        examine(&x, cluster_source(cluster), DOCTOR_PRE);
+        assert_true(has_fault(&x.d, FAULT_QUOTA));
+        assert_non_null(strstr(buf_str(&x.t.out), " patch resourcequota 'x;reboot' --patch "));
+        done(&x);
+        end_cluster();
 }
 
 /* Events that no longer describe the node. */
@@ -828,6 +907,11 @@ int main(void) {
                 cmocka_unit_test(what_cannot_be_read_is_skipped_and_no_finding),
                 cmocka_unit_test(a_tenant_learns_which_permissions_are_missing),
                 cmocka_unit_test(an_unusable_answer_of_a_node_is_skipped),
+                cmocka_unit_test(a_missing_program_in_a_container_is_not_a_missing_kubectl),
+                cmocka_unit_test(a_node_cannot_write_control_characters_or_long_names),
+                cmocka_unit_test(a_plugin_in_an_unknown_namespace_is_not_missing),
+                cmocka_unit_test(nodes_with_a_plugin_need_no_label_of_a_gpu_node),
+                cmocka_unit_test(a_name_cannot_add_to_a_command),
                 cmocka_unit_test(events_of_the_past_are_no_finding),
                 cmocka_unit_test(a_policy_that_allows_imex_is_no_finding),
                 cmocka_unit_test(a_bundle_gives_the_same_answer),

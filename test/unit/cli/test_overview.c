@@ -208,6 +208,18 @@ static void a_page_without_nodes_is_complete(void **state) {
         assert_non_null(strstr(page, "</html>"));
 }
 
+/* Without these lists, there may be more problems. */
+static void a_page_without_all_lists_does_not_deny_problems(void **state) {
+        (void)state;
+        _cleanup_(freep) char *complete = page_of(cluster);
+        assert_non_null(strstr(complete, "<h2>Problems</h2>\n<p class=\"good\">None.</p>"));
+        cluster_fail(cluster, &kube_fabrics, ERR_DENIED, "no");
+        cluster_fail(cluster, &kube_pods, ERR_RETRY, "no");
+        _cleanup_(freep) char *partial = page_of(cluster);
+        assert_non_null(strstr(partial, "<h2>Problems</h2>\n<p>None found.</p>"));
+        assert_non_null(strstr(partial, "Not all objects could be read: computedomainfabrics, pods</p>"));
+}
+
 static void racks_need_cluster_rights(void **state) {
         (void)state;
         cluster_confine(cluster, "team-b");
@@ -236,6 +248,7 @@ int main(void) {
                 T(the_page_of_assigned_channels_shows_how_many_are_in_use),
                 T(texts_of_objects_are_escaped_on_the_page),
                 T(a_page_without_nodes_is_complete),
+                T(a_page_without_all_lists_does_not_deny_problems),
                 T(racks_need_cluster_rights),
                 T(the_page_of_the_documentation_is_current),
         };

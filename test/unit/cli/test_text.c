@@ -48,6 +48,28 @@ static void json_contains_no_control_character(void **state) {
         arena_free(a);
 }
 
+static void a_word_of_a_command_is_one_word(void **state) {
+        (void)state;
+        struct arena *a = arena_new(256);
+        assert_string_equal(term_shell_word(a, "gb200-a15.example"), "gb200-a15.example");
+        assert_string_equal(term_shell_word(a, "a;b"), "'a;b'");
+        assert_string_equal(term_shell_word(a, "it's"), "'it'\\''s'");
+        assert_string_equal(term_shell_word(a, "-n"), "'-n'");
+        assert_string_equal(term_shell_word(a, ""), "''");
+        arena_free(a);
+}
+
+static void images_can_be_in_a_manifest(void **state) {
+        (void)state;
+        static const char *const good[] = { "busybox", "nvcr.io/nvidia/pytorch:25.06-py3",
+                                            "r:5000/x@sha256:00" };
+        static const char *const bad[] = { "", "-x", "x:", ":x", "@x", "x y", "x\"", "x#", "../x", "x/" };
+        for (size_t i = 0; i < ARRAY_LEN(good); i++)
+                assert_true(options_is_image(good[i]));
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_false(options_is_image(bad[i]));
+}
+
 static void long_texts_are_broken_between_words_but_not_in_commands(void **state) {
         (void)state;
         struct term t = { .out = BUF_INIT(4096) };
@@ -254,6 +276,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(texts_of_objects_cannot_control_the_terminal),
                 cmocka_unit_test(json_contains_no_control_character),
+                cmocka_unit_test(a_word_of_a_command_is_one_word),
+                cmocka_unit_test(images_can_be_in_a_manifest),
                 cmocka_unit_test(long_texts_are_broken_between_words_but_not_in_commands),
                 cmocka_unit_test(ages_are_short),
                 cmocka_unit_test(bodies_may_have_a_length_or_chunks_or_end_with_the_connection),
