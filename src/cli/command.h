@@ -16,8 +16,9 @@
 enum {
         COMMAND_FINE = 0,
         COMMAND_PROBLEM = 1, /* the output names a cause or a problem */
-        COMMAND_FAILED = 2,  /* wrong usage, no API server, or a list that failed */
-        COMMAND_DENIED = 3   /* missing permissions prevented an answer */
+        COMMAND_FAILED =
+                2,         /* wrong usage or another error, for example no API server or a list that failed */
+        COMMAND_DENIED = 3 /* missing permissions prevented an answer */
 };
 
 struct cli {

@@ -65,7 +65,8 @@ static void doctor_page(struct buf *out) {
         buf_adds(out, "\nWith `-o json`, the output is one object: `namespace`, the numbers `problems` and "
                       "`skipped`, and the list\n`checks`. A check has `check`, `state` (`ok`, `problem` or "
                       "`skipped`) and `text`. A problem also has `fault`\nand `fix`, and `reason` if "
-                      "`explain` describes it. A check can appear several times.\n");
+                      "`explain` describes it. A check can appear several times. With `--node`, the name\nof "
+                      "a check begins with that of the container: `compute-domains/kernel`.\n");
         buf_adds(out, "\nIt finds these faults. The check is the first word of a line of the output, and the "
                       "fault is in the JSON.\n\n"
                       "| Fault | Area | Check | With | Meaning |\n|---|---|---|---|---|\n");

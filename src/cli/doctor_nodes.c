@@ -197,14 +197,9 @@ static bool is_present(const struct doctor *d, const struct event_object *e, con
         return !over || event_object_time(over) < t;
 }
 
-/* "no GPU is offered on this node (NoGPUs): ..." */
 static const struct reason *withheld_reason(struct doctor *d, const struct event_object *e) {
-        static const char lead[] = " on this node (";
-        const char *at = strstr(str_or(e->message, ""), lead);
-        if (!at)
-                return NULL;
-        at += sizeof lead - 1;
-        return reason_find(REASON_OF_NODE, arena_strndup(d->a, at, strcspn(at, ")")));
+        const char *why, *name = inventory_withheld_reason(d->a, e->message, &why);
+        return name ? reason_find(REASON_OF_NODE, name) : NULL;
 }
 
 static void add_event(struct doctor *d, const char *reason, const char *end) {

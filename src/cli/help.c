@@ -7,14 +7,15 @@
 #define PLUGIN "kubectl compute-domains"
 static const char about[] = "Shows why pods that use ComputeDomains do not start, and the state of the "
                             "driver. It reads with the caller's own "
-                            "permissions, through `kubectl proxy`. Only `test` writes.";
+                            "permissions, through `kubectl proxy`. Only `test` writes, and "
+                            "only `doctor --node` runs a program in a pod.";
 static const struct {
         int code;
         const char *text;
 } exits[] = {
         { COMMAND_FINE, "everything is fine" },
         { COMMAND_PROBLEM, "the output names a cause or a problem" },
-        { COMMAND_FAILED, "wrong usage, no API server, or a list that failed" },
+        { COMMAND_FAILED, "wrong usage or another error, for example no API server or a list that failed" },
         { COMMAND_DENIED, "missing permissions prevented an answer" },
 };
 

@@ -10,10 +10,11 @@
 struct new_options new_options;
 
 static const struct option new_own_options[] = {
-        { "nodes", 0, OPTION_TEXT, &new_options.nodes, "N", "number of nodes; one pod runs on each", false },
-        { "gpus", 0, OPTION_TEXT, &new_options.gpus, "N", "GPUs of each pod; 0: the pods request none",
+        { "nodes", 0, OPTION_TEXT, &new_options.nodes, "N", "required: number of nodes; one pod runs on each",
           false },
-        { "image", 0, OPTION_TEXT, &new_options.image, "IMAGE", "image of the pods", false },
+        { "gpus", 0, OPTION_TEXT, &new_options.gpus, "N",
+          "required: GPUs of each pod; 0: the pods request none", false },
+        { "image", 0, OPTION_TEXT, &new_options.image, "IMAGE", "required: image of the pods", false },
         { "name", 0, OPTION_TEXT, &new_options.name, "NAME",
           "name of the workload and the ComputeDomain; default: the kind", false },
         { 0 },

@@ -73,8 +73,17 @@ static const char *reason_in_list(struct view *v, const char *message, const cha
         return arena_strndup(v->a, at, strcspn(at, ")"));
 }
 
-const char *inventory_withheld(struct view *v, const char *node, const char *clique, const char **ret_why) {
+const char *inventory_withheld_reason(struct arena *a, const char *message, const char **ret_why) {
         static const char lead[] = " on this node (";
+        const char *at = message ? strstr(message, lead) : NULL, *end = at ? strchr(at, ':') : NULL;
+        *ret_why = end ? arena_strdup(a, end + 1 + strspn(end + 1, " ")) : NULL;
+        if (!at)
+                return NULL;
+        at += sizeof lead - 1;
+        return arena_strndup(a, at, strcspn(at, ")"));
+}
+
+const char *inventory_withheld(struct view *v, const char *node, const char *clique, const char **ret_why) {
         view_read(v, VIEW_EVENTS, "default");
         const struct event_object **events;
         size_t n = view_events(v, "Node", NULL, node, NULL, &events);
@@ -82,14 +91,11 @@ const char *inventory_withheld(struct view *v, const char *node, const char *cli
         for (size_t i = 0; i < n; i++) {
                 if (streq(events[i]->reason, REASON_COMPUTE_DOMAIN_DEVICES_OFFERED))
                         break;
-                if (!streq(events[i]->reason, REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD) || !events[i]->message)
+                if (!streq(events[i]->reason, REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD))
                         continue;
-                const char *at = strstr(events[i]->message, lead), *end = at ? strchr(at, ':') : NULL;
-                if (!at)
-                        continue;
-                at += sizeof lead - 1;
-                *ret_why = end ? arena_strdup(v->a, end + 1 + strspn(end + 1, " ")) : NULL;
-                return arena_strndup(v->a, at, strcspn(at, ")"));
+                const char *reason = inventory_withheld_reason(v->a, events[i]->message, ret_why);
+                if (reason)
+                        return reason;
         }
         const struct compute_domain_fabric *f = clique ? view_find(v, VIEW_FABRICS, NULL, clique) : NULL;
         const struct condition *c =

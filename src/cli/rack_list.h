@@ -55,5 +55,8 @@ const char *inventory_user(const struct view *v, const struct claim_object *c);
  * ready.
  */
 bool inventory_is_ready_on(const struct view *v, const struct claim_object *c, const char *node);
+/* The reason in the message of an Event: "no GPU is offered on this node (NoGPUs): ..."; NULL: none. *ret_why
+ * is the text behind it; NULL: none. */
+const char *inventory_withheld_reason(struct arena *a, const char *message, const char **ret_why);
 /* Finds why a node publishes no channel device, in its Events and the conditions of its fabric object. */
 const char *inventory_withheld(struct view *v, const char *node, const char *clique, const char **ret_why);

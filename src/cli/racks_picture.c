@@ -202,7 +202,7 @@ const struct command command_racks = {
                 "the node. Needs permission to "
                 "list Nodes, ResourceSlices and the ResourceClaims of all namespaces.\n\n"
                 "With `--html`, prints one page for a browser, with the nodes, ComputeDomains, channels and "
-                "problems. It needs no network and no other file, and a file is replaced.\n\n"
+                "problems. The page needs no network and no other file. If FILE exists, it is replaced.\n\n"
                 " kubectl compute-domains racks --html racks.html",
         .options = racks_options,
         .reads = true,

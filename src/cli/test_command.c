@@ -309,19 +309,19 @@ const struct command command_test = {
         .name = "test",
         .args = "",
         .summary = "create pods with a channel on each rack, and check them",
-        .text = "Creates a ComputeDomain and two pods on each rack, in the namespace that you choose, with "
-                "`kubectl apply`. Waits until the pods run and have the device of channel 0, and reports for "
-                "each "
-                "rack \"ok\" or \"FAIL\" with the cause that `why` names. Then it deletes what it created, "
-                "also "
-                "after Ctrl-C or an error. A rack whose channels are all in use fails.\n\n"
-                "The nodes must have the label `nvidia.com/gpu.clique`. The image of the driver can only be "
-                "read "
-                "by those who may read its Deployment; others name an image with a shell. If a run is "
-                "killed, "
-                "delete its objects by their label `compute-domains-test`.\n\n"
+        .text = "Creates a ComputeDomain and up to two pods on each rack, in the namespace that you choose, "
+                "with `kubectl apply`. Waits until the pods run and have the device of channel 0, and "
+                "reports for each rack \"ok\" or \"FAIL\" with the cause that `why` names. Then it deletes "
+                "what it created, also after Ctrl-C or an error. A rack whose channels are all in use "
+                "fails.\n\n"
+                "Needs permission to list Nodes and ResourceSlices, and to create, list, watch and delete "
+                "pods and "
+                "ComputeDomains in the namespace. The nodes must have the label `nvidia.com/gpu.clique`. "
+                "Without permission to read the driver's Deployment, name an image with a shell.\n\n"
+                "If a run is killed, its objects remain. They have the label `compute-domains-test`.\n\n"
                 " kubectl compute-domains test --rack gb200-rack-11 -n team-b\n"
-                " kubectl compute-domains test --image busybox:1.36 --dry-run",
+                " kubectl compute-domains test --image busybox:1.36 --dry-run\n"
+                " kubectl delete pods,computedomains.resource.nvidia.com -l compute-domains-test -n team-b",
         .options = test_options,
         .reads = true,
         .run = test_run,

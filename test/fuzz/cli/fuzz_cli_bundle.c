@@ -9,6 +9,7 @@
 #include "cli/command_table.h"
 #include "cli/doctor.h"
 #include "cli/pod_case.h"
+#include "cli/racks_html.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -26,6 +27,21 @@ static void run_quietly(struct source *s, const struct command *command) {
         view_done(&c.v);
         buf_done(&c.t.out);
         arena_free(c.a);
+}
+
+/* Draws the page of the racks. Its own text contains no script. */
+static void draw_page(struct source *s) {
+        struct buf page = BUF_INIT(TERM_OUT_MAX);
+        struct inventory inv;
+        struct view v;
+        view_init(&v, s);
+        inventory_make(&v, s->ns, &inv);
+        racks_html(&v, &inv, &page);
+        check_text(&page);
+        if (strstr(buf_str(&page), "<script"))
+                abort();
+        buf_done(&page);
+        view_done(&v);
 }
 
 /* Explains every Pod, Node and ComputeDomain of the bundle. */
@@ -78,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         doctor_options = (struct doctor_options){ .from_go = true };
         run_quietly(s, &command_doctor);
         doctor_options.from_go = false;
+        draw_page(s);
         explain_all(s);
         s->free(s);
         return 0;
