@@ -67,7 +67,7 @@ static int bundle_run(struct cli *c) {
                   missing ? arena_printf(c->a, ", without %zu lists that could not be read", missing) : "");
         term_line(&c->t, "It contains names and messages of objects. Values of environment variables and "
                          "Secrets are left out.");
-        term_line(&c->t, "kubectl compute-domains status --from %s", path);
+        term_line(&c->t, "kubectl compute-domains status --from %s", term_shell_word(c->a, path));
         return COMMAND_FINE;
 }
 

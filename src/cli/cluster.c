@@ -94,7 +94,7 @@ static int exchange(struct cluster *c, const char *path, struct http1 *h, struct
 }
 
 /* The message of a Status, or the beginning of another text. An answer that is not from the API server shows
- * neither that rights are missing nor that the kind is not served. */
+ * neither that permissions are missing nor that the kind is not served. */
 static void cluster_status_error(int status, struct str body, struct err *e) {
         yyjson_doc *doc = yyjson_read(body.p, body.n, 0);
         yyjson_val *root = yyjson_doc_get_root(doc);

@@ -52,7 +52,7 @@ int command_usage(const struct cli *c, const char *fmt, ...) __attribute__((form
  * `replaces`, the file may exist, and keeps its permissions. */
 int command_write(const char *path, bool replaces, struct str text, struct err *e);
 /* Prints the output that has been built so far, and empties it. Returns -1 after an error, which it reports
- * unless the reader has closed its end. */
+ * unless the reader has closed the pipe. */
 int command_flush(struct cli *c);
 /* Whether these lists of the whole cluster were read completely. If not, reports them on stderr, and returns
  * the exit code. */

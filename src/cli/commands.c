@@ -64,7 +64,7 @@ int command_flush(struct cli *c) {
                 command_usage(c, "the output is too large");
         else if (error && error != EPIPE) /* a pager may have ended */
                 command_usage(c, "cannot write the output: %s", strerror(error));
-        return failed || (error && error != EPIPE) ? -1 : 0;
+        return failed || error ? -1 : 0;
 }
 
 int command_needs(const struct cli *c, const char *command, const enum view_kind *kinds, size_t n) {

@@ -2,9 +2,9 @@
 /* diagnosis: the answer of `why`: what was found step by step, the causes, and the facts that could not be
  * read.
  *
- * A cause is certain or possible. A possible cause is only named if missing rights hide the facts that would
- * decide. Every cause has an entry in the catalogue (api/reasons), which gives the remedy and the role that
- * can fix it. */
+ * A cause is certain or possible. A possible cause is only named if missing permissions hide the facts that
+ * would decide. Every cause has an entry in the catalogue (api/reasons), which gives the remedy and the role
+ * that can fix it. */
 #pragma once
 
 #include "api/reasons.h"

@@ -138,8 +138,8 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
                                 diagnosis_hint(d,
                                                "%s has the taint %s=%s:%s, which the plugin may not tolerate "
                                                "(kubeletPlugin.tolerations)",
-                                               node, n->all_taints[i].key, str_or(n->all_taints[i].value, ""),
-                                               n->all_taints[i].effect);
+                                               node, str_or(n->all_taints[i].key, ""),
+                                               str_or(n->all_taints[i].value, ""), n->all_taints[i].effect);
                 diagnosis_add(d, reason_cause(CAUSE_NO_PLUGIN),
                               n && !node_has_gpu(&n->node)
                                       ? arena_printf(d->a,

@@ -44,10 +44,11 @@ static int watch_run(struct cli *c) {
                         buf_adds(&c->t.out, now);
                         if (!terminal)
                                 term_newline(&c->t);
-                        command_flush(c);
                 }
                 free(before);
                 before = now;
+                if (command_flush(c) < 0)
+                        return COMMAND_FAILED; /* nobody reads the output */
                 /* A table for people needs no watch of the API server: it reads few lists. */
                 if (poll(NULL, 0, WATCH_MS) < 0)
                         return COMMAND_FINE;
