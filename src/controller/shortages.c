@@ -29,6 +29,7 @@ void shortages_free(struct shortages *s) {
         if (!s)
                 return;
         arena_free(s->a);
+        free(s->nodes);
         free(s);
 }
 
