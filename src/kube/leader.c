@@ -123,7 +123,7 @@ static void leader_on_written(void *u, yyjson_val *obj, const struct err *e) {
         guard_enter(&l->guard);
         l->call = NULL;
         if (e) {
-                if (kube_unreachable(e)) {
+                if (e->kind == ERR_RETRY) {
                         memcpy(l->unknown, l->written, sizeof l->unknown);
                         l->unknown_called_ms = l->called_ms;
                 }
@@ -252,6 +252,16 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
                 loop_timer_at(&l->timer, at);
 }
 
+/* The Lease has this renewTime. If it is that of the write in flight, or of one that seemed to fail, the
+ * write has arrived. */
+static void count_renewal(struct leader *l, const char *renewed) {
+        uint64_t called_ms = streq(renewed, l->written)   ? l->called_ms
+                             : streq(renewed, l->unknown) ? l->unknown_called_ms
+                                                          : 0;
+        if (called_ms > l->renewed_ms)
+                l->renewed_ms = called_ms;
+}
+
 static void observe(struct leader *l, const struct lease *lease) {
         const char *rv = lease ? lease->o.meta.rv : NULL;
 
@@ -261,10 +271,8 @@ static void observe(struct leader *l, const struct lease *lease) {
         l->observed_rv = xstrdup_or_null(rv);
         l->observed_ms = loop_now_ms(l->loop);
         l->retry_at_ms = 0;
-        /* A write that got no answer in time has arrived. */
-        if (l->leads && leader_is_ours(l, lease) && *l->unknown && streq(lease->renewed, l->unknown) &&
-            l->unknown_called_ms > l->renewed_ms)
-                l->renewed_ms = l->unknown_called_ms;
+        if (l->leads && leader_is_ours(l, lease))
+                count_renewal(l, lease->renewed);
         if (lease && lease->holder && *lease->holder && !streq(lease->holder, l->reported)) {
                 free(l->reported);
                 l->reported = xstrdup(lease->holder);

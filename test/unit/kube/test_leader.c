@@ -380,23 +380,35 @@ static void test_short_failures_are_survived(void **state) {
         assert_int_equal(w->refuse, 0);
 }
 
-/* failure: the API server answers a renewal too late -> the renewal counts when a read shows it */
-static void test_a_renewal_without_an_answer_counts_when_it_is_read(void **state) {
-        struct world *w = *state;
+static void counts_without_answer(struct world *w, bool is_watched) {
         struct leader_view before, after;
         stand(w, &w->a, "me");
         run_until(&w->loop, &w->a.started);
-        w->no_events = true;
+        w->no_events = !is_watched;
         w->slow = true;
         run_until(&w->loop, &w->arrived);
         leader_view(w->a.leader, &before);
         uint64_t arrived_ms = uv_now(&w->loop);
-        w->stubborn = true; /* so that no later renewal succeeds */
-        RUN_UNTIL(&w->loop, w->reads);
-        run_for(&w->loop, 20);
+        if (is_watched) {
+                w->deaf = true;
+                RUN_UNTIL(&w->loop, uv_now(&w->loop) > arrived_ms + 50);
+        } else {
+                w->stubborn = true; /* so that no later renewal succeeds */
+                RUN_UNTIL(&w->loop, w->reads);
+                run_for(&w->loop, 20);
+        }
         leader_view(w->a.leader, &after);
         assert_true(after.leads);
         assert_true(after.renewed_ms < before.renewed_ms + (uv_now(&w->loop) - arrived_ms));
+}
+
+/* failure: the API server answers a renewal too late -> the renewal counts when a read shows it */
+static void test_a_renewal_without_an_answer_counts_when_it_is_read(void **state) {
+        counts_without_answer(*state, false);
+}
+
+static void test_a_renewal_without_an_answer_counts_when_the_watch_shows_it(void **state) {
+        counts_without_answer(*state, true);
 }
 
 /* Another program annotated the Lease, and the watch did not report it. */
@@ -554,6 +566,7 @@ int main(void) {
                 T(test_lost_when_another_holds_it),
                 T(test_short_failures_are_survived),
                 T(test_a_renewal_without_an_answer_counts_when_it_is_read),
+                T(test_a_renewal_without_an_answer_counts_when_the_watch_shows_it),
                 T(test_conflict_while_the_watch_is_silent),
                 T(test_a_restored_lease_is_renewed),
                 T(test_a_standby_takes_a_restored_lease_when_it_expires),
