@@ -456,7 +456,8 @@ bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int
 
 int64_t first_seen_left(const struct first_seen *s, const char *prefix, int64_t seconds, int64_t now) {
         int64_t most = 0;
-        for (const struct seen *m = s->list; m; m = m->hh.next)
+        const struct seen *m = s->list ? ELMT_FROM_HH(s->list->hh.tbl, s->list->hh.tbl->tail) : NULL;
+        for (; m && m->asked + seconds > now; m = m->hh.prev)
                 if (str_starts(m->what, prefix) && m->since + seconds - now > most)
                         most = m->since + seconds - now;
         return most;
