@@ -313,6 +313,9 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
         ret->broken = assignment_check(&facts.input, &ret->decision, a);
         if (ret->broken)
                 keep_as_it_is(&w, &ret->decision);
+        if (ret->decision.ahead)
+                log_v(0, "the recount of a partition begins again: a node reports a later epoch",
+                      kv_str("partition", clique), kv_str("node", ret->decision.ahead));
         ret->pause = facts.pause;
         ret->recount_why = explain_recount(&ret->decision, a);
         ret->full_why = explain_full(&ret->decision, a);

@@ -150,12 +150,15 @@ static void fabrics_await_recount(struct controller *c, const char *name, int64_
         c->memory.restored_fabrics = r;
 }
 
-/* `was` NULL: the object is new. If it went back to an earlier version, etcd was restored. */
+/* `was` NULL: the object is new. If it went back to an earlier version, etcd was restored. A new object that
+ * is in use is an earlier one that was restored, and answers to its recount may be from that time. */
 static void fabrics_note_version(struct controller *c, const struct compute_domain_fabric *was,
                                  const struct compute_domain_fabric *is) {
         struct controller_restored_fabric **at = restored_at(c, is->o.meta.name), *r = *at;
         if (was && kube_object_version(is->o.meta.rv) < kube_object_version(was->o.meta.rv))
                 fabrics_await_recount(c, is->o.meta.name, is->epoch);
+        else if (r && !was && fabric_is_own(is) && is->epoch > r->epoch)
+                r->epoch = is->epoch;
         else if (r && is->recount > r->epoch)
                 forget_restored(at);
 }
@@ -169,10 +172,12 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
                                 records_vanished(c, f->o.meta.name, f->domains[i].assignments[j].node);
 }
 
+/* The object lists an assignment that a daemon may use. */
 static bool lists_assignments(const struct compute_domain_fabric *f) {
         for (size_t i = 0; i < f->n_domains; i++)
-                if (f->domains[i].n_assignments)
-                        return true;
+                for (size_t j = 0; j < f->domains[i].n_assignments; j++)
+                        if (fabric_state_decode(f->domains[i].assignments[j].state) != FABRIC_RESERVED)
+                                return true;
         return false;
 }
 

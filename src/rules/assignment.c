@@ -454,6 +454,16 @@ static bool has_sign(const struct assignment_input *in, const struct assignment_
         return !is_known(in, n);
 }
 
+/* The node that reports the highest epoch. */
+static const char *foremost(const struct assignment_input *in) {
+        const struct assignment_node *first = NULL;
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (assignment_counts(&in->nodes[i]) &&
+                    (!first || seen_epoch(&in->nodes[i]) > seen_epoch(first)))
+                        first = &in->nodes[i];
+        return first ? first->name : NULL;
+}
+
 static bool has_answered(const struct assignment_node *n, const char *object, int64_t recount) {
         return assignment_counts(n) && streq(n->report.object, object) && n->report.recount >= recount;
 }
@@ -475,6 +485,8 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
         ret->recount = in->recount;
         if ((in->rolled_back || is_older || (sign && !in->recount)) && ret->epoch < INT64_MAX)
                 ret->recount = ++ret->epoch;
+        if (in->recount && is_older)
+                ret->ahead = foremost(in);
         for (size_t i = 0; i < in->n_nodes && ret->recount; i++)
                 if (in->nodes[i].expected && !in->nodes[i].dead &&
                     !has_answered(&in->nodes[i], in->object, ret->recount))

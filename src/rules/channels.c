@@ -575,7 +575,8 @@ static void take_assignments(struct work *w) {
         g->recount = r->recount;
         for (size_t i = 0; i < r->n_domains; i++)
                 g->domain_count += !fabric_domain_is_standing(&r->domains[i]);
-        w->d->urgent = w->d->urgent || r->changed;
+        /* A node with false reports can make a recount begin again and again. */
+        w->d->urgent = w->d->urgent || (r->changed && !r->ahead);
         if (w->f->recount_why)
                 add_condition(w, FABRIC_ASSIGNMENTS_INCOMPLETE, REASON_NOT_ALL_REPORTED, w->f->recount_why);
         if (w->f->full_why)

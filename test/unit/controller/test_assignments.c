@@ -343,6 +343,27 @@ static void a_new_object_after_one_with_assignments_starts_a_recount(void **stat
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "{\"node\":\"n1\",\"index\":3,\"epoch\":7,"));
 }
 
+/* failure: an earlier fabric object is restored in the middle of its recount -> another recount starts [etcd]
+ */
+static void a_restored_object_with_an_earlier_recount_starts_another_one(void **state) {
+        struct world *w = *state;
+        world_is_assigned(w);
+        w->claims = A_CLAIM;
+        world_has_reported(w, REPORT_IN(BOOT, OTHER_OBJECT, ",\"recount\":5"));
+        leading_start(&w->l);
+        run_for(&w->l.loop, 300);
+        _cleanup_(freep) char *deleted = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", w->object);
+        fake_chunk(w->fabrics_watch, deleted);
+        fake_chunk(w->fabrics_watch,
+                   "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"" CLIQUE
+                   "\",\"uid\":\"" OTHER_OBJECT "\",\"resourceVersion\":\"20\",\"creationTimestamp\":\"2026-"
+                                                "01-01T00:00:00Z\"},\"tableOf\":\"" OTHER_OBJECT
+                   "\",\"members\":[\"n1\"],\"nodes\":1,\"epoch\":5,\"recount\":5}}\n");
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"recount\":6,"));
+        run_for(&w->l.loop, 300);
+        assert_null(strstr(w->fabric, ASSIGNS));
+}
+
 /* ---- another partition ---- */
 
 /* A process with the token of the node can write such a report. */
@@ -601,6 +622,7 @@ int main(void) {
                 TEST(nothing_is_assigned_while_a_daemon_watches_another_object),
                 TEST(an_older_version_of_the_fabric_object_starts_a_recount),
                 TEST(a_new_object_after_one_with_assignments_starts_a_recount),
+                TEST(a_restored_object_with_an_earlier_recount_starts_another_one),
                 TEST(a_report_about_a_partition_that_the_slice_does_not_name_is_ignored),
                 TEST(a_node_whose_daemon_serves_another_partition_has_left_this_one),
                 TEST(a_daemon_that_does_not_watch_the_other_fabric_object_keeps_its_assignment),

@@ -514,10 +514,12 @@ static void a_restore_into_an_earlier_recount_starts_another_one(void **state) {
         step(w);
         assert_int_equal(w->out.recount, 13);
         assert_int_equal(w->out.n_silent, 2);
+        assert_string_equal(w->out.ahead, "n0");
         assert_null(of(w, "d", "n1"));
         n->report.recount = other->report.recount = 13;
         step(w);
         assert_int_equal(w->out.recount, 0);
+        assert_null(w->out.ahead);
         assert_non_null(of(w, "d", "n1"));
 }
 
