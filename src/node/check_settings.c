@@ -124,13 +124,14 @@ void check_settings_spec_dirs(struct check_list *l, const struct check_config *f
  * its NVLink partition */
 void check_settings_slices(struct check_list *l, const struct check_slices *s) {
         static const char log[] = "Look at the log of the plugin's container, and restart the plugin's pod.";
-        const char *clique = NULL;
+        const char *clique = "";
         int64_t devices = 0;
 
         for (size_t i = 0; i < s->n; i++) {
+                const char *is;
                 devices += (int64_t)s->items[i].n_devices;
-                for (size_t k = 0; k < s->items[i].n_devices; k++)
-                        clique = str_or(s->items[i].devices[k].clique_id, clique);
+                if (slice_clique(&s->items[i], &is) && *is)
+                        clique = is;
         }
         if (!s->n)
                 check_list_problem(l, "resource-slice", log,
@@ -140,11 +141,11 @@ void check_settings_slices(struct check_list *l, const struct check_slices *s) {
                         l, "resource-slice",
                         "Look at the Events of the Node, and at the other items of this list.",
                         "the ResourceSlice of this node has no device, so the plugin withholds them");
-        else if (s->clique && devices && !streq(str_or(clique, ""), s->clique))
+        else if (s->clique && devices && !streq(clique, s->clique))
                 check_list_problem(
                         l, "resource-slice", log,
-                        "the ResourceSlice has the NVLink partition '%s', and the GPUs report '%s'",
-                        str_or(clique, ""), s->clique);
+                        "the ResourceSlice has the NVLink partition '%s', and the GPUs report '%s'", clique,
+                        s->clique);
         else if (s->devices >= 0 && devices != s->devices)
                 check_list_problem(l, "resource-slice", log,
                                    "the ResourceSlices of this node have %" PRId64

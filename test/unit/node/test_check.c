@@ -241,6 +241,23 @@ static void resource_slices_must_match_the_node(void **state) {
         expect("resource-slice", CHECK_PROBLEM, "no ResourceSlice of this node");
 }
 
+/* failure: host-managed IMEX, where all ComputeDomains share channel 0 -> only the annotation has the
+ * partition, and check-node accepts it */
+static void the_annotation_of_a_slice_may_have_the_partition(void **state) {
+        struct slice_device device = { .name = "channel-0" };
+        struct slice slice = { .devices = &device, .n_devices = 1, .clique_id = "f.1" };
+        check_settings_slices(
+                &list, &(struct check_slices){ .items = &slice, .n = 1, .clique = "f.1", .devices = -1 });
+        expect("resource-slice", CHECK_OK, "1 device");
+        check_settings_slices(
+                &list, &(struct check_slices){ .items = &slice, .n = 1, .clique = "f.2", .devices = -1 });
+        expect("resource-slice", CHECK_PROBLEM, "partition 'f.1', and the GPUs report 'f.2'");
+        slice.clique_id = "";
+        check_settings_slices(&list,
+                              &(struct check_slices){ .items = &slice, .n = 1, .clique = "", .devices = -1 });
+        expect("resource-slice", CHECK_OK, "1 device");
+}
+
 static void each_item_is_one_line_of_text(void **state) {
         struct buf b = BUF_INIT(4096);
         check_list_ok(&list, "kernel", "Linux %d", 6);
@@ -302,6 +319,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(the_runtime_must_read_the_folder_of_the_cdi_files, begin,
                                                 end),
                 cmocka_unit_test_setup_teardown(resource_slices_must_match_the_node, begin, end),
+                cmocka_unit_test_setup_teardown(the_annotation_of_a_slice_may_have_the_partition, begin, end),
                 cmocka_unit_test_setup_teardown(each_item_is_one_line_of_text, begin, end),
                 cmocka_unit_test_setup_teardown(only_a_problem_changes_the_exit_status, begin, end),
                 cmocka_unit_test_setup_teardown(the_json_has_its_documented_form, begin, end),
