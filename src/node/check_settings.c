@@ -61,17 +61,29 @@ void check_settings_security(struct check_list *l, const struct check_security *
 
 /* ---- the folders of CDI files ---- */
 
-/* Whether a list of TOML contains the folder. /var/run is a link to /run. */
+static bool is_quote(char c) {
+        return c == '"' || c == '\'';
+}
+
+/* The folders that containerd and CRI-O read without a configuration. */
+#define DEFAULT_SPEC_DIRS "['/etc/cdi', '/var/run/cdi']"
+
+/* Whether a list of TOML contains the folder itself. /var/run is a link to /run. */
 static bool list_names(struct str list, const char *folder) {
         const char *name = str_starts(folder, "/var/run/") ? folder + 4 : folder;
+        bool linked = str_starts(name, "/run/");
         size_t n = strlen(name);
 
+        while (n > 1 && name[n - 1] == '/')
+                n--;
         for (size_t i = 1; i + n < list.n; i++) {
-                bool end = strchr("\"'/", list.p[i + n]) && list.p[i + n];
-                if (memcmp(list.p + i, name, n) != 0 || !end)
+                size_t end = i + n;
+                while (end < list.n && list.p[end] == '/')
+                        end++;
+                if (memcmp(list.p + i, name, n) != 0 || end == list.n || !is_quote(list.p[end]))
                         continue;
-                if (strchr("\"'", list.p[i - 1]) ||
-                    (i > 5 && memcmp(list.p + i - 4, "/var", 4) == 0 && strchr("\"'", list.p[i - 5])))
+                if (is_quote(list.p[i - 1]) ||
+                    (linked && i > 5 && memcmp(list.p + i - 4, "/var", 4) == 0 && is_quote(list.p[i - 5])))
                         return true;
         }
         return false;
@@ -111,8 +123,17 @@ void check_settings_spec_dirs(struct check_list *l, const struct check_config *f
                         cdi_root);
         else if (set)
                 check_list_ok(l, "cdi-spec-dirs", "'%s' contains '%s'", set, cdi_root);
+        else if (n && !list_names(STR(DEFAULT_SPEC_DIRS), cdi_root))
+                check_list_problem(
+                        l, "cdi-spec-dirs",
+                        "Set cdi_spec_dirs in the configuration of the container runtime to a list that "
+                        "contains the folder, and restart the container runtime.",
+                        "no configuration sets cdi_spec_dirs, and the default " DEFAULT_SPEC_DIRS
+                        " does not contain '%s', so no container gets its devices",
+                        cdi_root);
         else if (n)
-                check_list_ok(l, "cdi-spec-dirs", "no configuration sets it, so it contains '/var/run/cdi'");
+                check_list_ok(l, "cdi-spec-dirs",
+                              "no configuration sets cdi_spec_dirs, and the default contains '%s'", cdi_root);
         else
                 check_list_skipped(l, "cdi-spec-dirs",
                                    "this container sees no configuration of containerd or CRI-O");

@@ -188,7 +188,7 @@ static void spec_dirs(const char *text, enum check_state state, const char *want
 
 static void the_runtime_must_read_the_folder_of_the_cdi_files(void **state) {
 #define TABLE "[plugins.'io.containerd.cri.v1.runtime']\n"
-        spec_dirs("version = 3\n", CHECK_OK, "no configuration sets it");
+        spec_dirs("version = 3\n", CHECK_OK, "no configuration sets cdi_spec_dirs");
         spec_dirs(TABLE "cdi_spec_dirs = ['/etc/cdi', \"/var/run/cdi\"]\n", CHECK_OK,
                   "contains '/var/run/cdi'");
         spec_dirs(TABLE "cdi_spec_dirs = [\n '/etc/cdi',\n '/run/cdi/' ]\n", CHECK_OK, "contains");
@@ -239,6 +239,32 @@ static void resource_slices_must_match_the_node(void **state) {
         expect("resource-slice", CHECK_OK, "0 devices");
         check_settings_slices(&list, &(struct check_slices){ .devices = -1 });
         expect("resource-slice", CHECK_PROBLEM, "no ResourceSlice of this node");
+}
+
+static void without_a_setting_the_runtime_reads_its_default_folders(void **state) {
+        const struct check_config c = CONFIG("/etc/containerd/config.toml", "version = 3\n");
+        static const char *const read[] = { "/etc/cdi", "/var/run/cdi", "/run/cdi", "/etc/cdi/" },
+                                 *const others[] = { "/opt/cdi", "/var/run/cdi/nvidia", "/etc", "/cdi" };
+        for (size_t i = 0; i < ARRAY_LEN(read); i++) {
+                check_settings_spec_dirs(&list, &c, 1, read[i]);
+                expect("cdi-spec-dirs", CHECK_OK, read[i]);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+                check_settings_spec_dirs(&list, &c, 1, others[i]);
+                expect("cdi-spec-dirs", CHECK_PROBLEM, others[i]);
+        }
+}
+
+static void a_subfolder_of_the_folder_is_another_one(void **state) {
+#define LIST(folder) "[crio.runtime]\ncdi_spec_dirs = ['" folder "']\n"
+        spec_dirs(LIST("/var/run/cdi/nvidia"), CHECK_PROBLEM, "does not contain");
+        spec_dirs(LIST("/run/cdi/nvidia"), CHECK_PROBLEM, "does not contain");
+        spec_dirs(LIST("/var/run/cdi//"), CHECK_OK, "contains");
+#undef LIST
+        const struct check_config c =
+                CONFIG("/etc/crio/crio.conf", "[crio.runtime]\ncdi_spec_dirs = ['/var/opt/cdi']\n");
+        check_settings_spec_dirs(&list, &c, 1, "/opt/cdi");
+        expect("cdi-spec-dirs", CHECK_PROBLEM, "does not contain '/opt/cdi'");
 }
 
 /* failure: host-managed IMEX, where all ComputeDomains share channel 0 -> only the annotation has the
@@ -318,6 +344,9 @@ int main(void) {
                                                 begin, end),
                 cmocka_unit_test_setup_teardown(the_runtime_must_read_the_folder_of_the_cdi_files, begin,
                                                 end),
+                cmocka_unit_test_setup_teardown(without_a_setting_the_runtime_reads_its_default_folders,
+                                                begin, end),
+                cmocka_unit_test_setup_teardown(a_subfolder_of_the_folder_is_another_one, begin, end),
                 cmocka_unit_test_setup_teardown(resource_slices_must_match_the_node, begin, end),
                 cmocka_unit_test_setup_teardown(the_annotation_of_a_slice_may_have_the_partition, begin, end),
                 cmocka_unit_test_setup_teardown(each_item_is_one_line_of_text, begin, end),
