@@ -126,8 +126,8 @@ void cd_check_host(struct check_list *l, const struct imex_mode *mode, const str
 
 /* ---- reading ---- */
 
-static void check_channels(struct check_list *l, const struct check_node_options *o,
-                           const struct imex_mode *mode) {
+void cd_check_read_channels(struct check_list *l, const struct check_node_options *o,
+                            const struct imex_mode *mode) {
         const char *path = *o->flags->alt_proc_devices ? o->flags->alt_proc_devices : "/proc/devices";
         _cleanup_(freep) char *params = *o->flags->alt_proc_devices
                                                 ? file_join(o->flags->root_here, "proc/driver/nvidia/params")
@@ -138,6 +138,7 @@ static void check_channels(struct check_list *l, const struct check_node_options
         struct err e;
 
         if (file_read(path, PROC_MAX, &devices, &n_devices, &e) < 0) {
+                check_list_skipped(l, "imex-parameters", "%s", e.msg);
                 check_list_skipped(l, "imex-channels", "%s", e.msg);
                 return;
         }
@@ -279,7 +280,7 @@ void cd_check_run(struct check_list *l, const struct cd_check_options *o) {
                 kind = cd_check_fabric(l, &facts, o->mode, o->strict_fabric);
                 gpu_fabric_from_facts(&facts, o->strict_fabric, &fabric);
         }
-        check_channels(l, &o->node, o->mode);
+        cd_check_read_channels(l, &o->node, o->mode);
         bool programs = check_programs(l, o, kind != GPU_FABRIC_NONE);
         check_host(l, o, programs);
         cd_check_toolkit(l, o);

@@ -18,6 +18,9 @@ struct cd_check_options {
         bool trusts_toolkit;     /* as the flag trust-container-toolkit */
 };
 void cd_check_run(struct check_list *l, const struct cd_check_options *o);
+/* Reads the files of the kernel and of the driver, and adds the items imex-parameters and imex-channels. */
+void cd_check_read_channels(struct check_list *l, const struct check_node_options *o,
+                            const struct imex_mode *mode);
 
 /* The following functions are pure. They are exported for tests. */
 

@@ -82,6 +82,21 @@ static void parameters_of_the_driver_must_give_enough_channels(void **state) {
                    "no ImexChannelCount");
 }
 
+/* failure: /proc/devices cannot be read -> the list still has both items about channels */
+static void both_items_about_channels_are_skipped_without_proc_devices(void **state) {
+        const struct node_flags flags = { .alt_proc_devices = "/nonexistent/devices",
+                                          .root_here = "/nonexistent" };
+        cd_check_read_channels(&list, &(struct check_node_options){ .flags = &flags },
+                               mode("driverManaged", NULL));
+        assert_int_equal(list.n, 2);
+        assert_string_equal(list.items[0].name, "imex-parameters");
+        assert_int_equal(list.items[0].state, CHECK_SKIPPED);
+        assert_non_null(strstr(list.items[0].text, "/nonexistent/devices"));
+        list.items[0] = list.items[1];
+        list.n = 1;
+        expect("imex-channels", CHECK_SKIPPED, "/nonexistent/devices");
+}
+
 static void host(const struct imex_mode *m, enum host_state state, enum imex_status imex,
                  const char *reason) {
         struct host_imex_status s = { .state = state };
@@ -120,6 +135,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(the_state_of_the_fabric_is_judged, begin, end),
                 cmocka_unit_test_setup_teardown(the_driver_needs_imex_channels, begin, end),
+                cmocka_unit_test_setup_teardown(both_items_about_channels_are_skipped_without_proc_devices,
+                                                begin, end),
                 cmocka_unit_test_setup_teardown(parameters_of_the_driver_must_give_enough_channels, begin,
                                                 end),
                 cmocka_unit_test_setup_teardown(imex_of_the_host_is_in_the_way_of_the_daemon, begin, end),
