@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/shortages.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/names.h"
@@ -13,10 +14,17 @@
  * are spread. */
 enum { FACTS_AGE_S = 5, CHANGES_PER_S = 10, SPREAD_S = 30 };
 
+/* The ComputeDomain of a rack lists the node. */
+struct listing {
+        const char *node, *rack;
+};
+
 struct shortages {
         struct arena *a; /* of the nodes; NULL: none were gathered yet */
         struct shortage_node *nodes;
         size_t n_nodes, cap_nodes;
+        struct listing *listings; /* by node, in the arena; for nodes whose slices state no rack */
+        size_t n_listings, cap_listings;
         int64_t gathered, second; /* clock_mono_s() */
         unsigned changes;         /* in `second` */
 };
@@ -31,6 +39,61 @@ void shortages_free(struct shortages *s) {
         arena_free(s->a);
         free(s->nodes);
         free(s);
+}
+
+/* ---- racks ---- */
+
+/* Only those in the driver's namespace count, because tenants can change the others. */
+static bool shortages_add_listings(void *u, const struct kube_object *o) {
+        const struct controller *c = u;
+        struct shortages *s = c->shortages;
+        const struct compute_domain *cd = (const struct compute_domain *)o;
+        struct str rest = str_from(str_or(cd->rack_nodes, "")), part;
+        if (!racks_is_domain(cd) || !streq(o->meta.ns, c->config->ns))
+                return true;
+        const char *rack = arena_strdup(s->a, cd->rack);
+        while (str_next_field(&rest, ',', &part)) {
+                if (!part.n)
+                        continue;
+                ARENA_GROW(s->a, s->listings, s->n_listings, s->cap_listings);
+                s->listings[s->n_listings++] =
+                        (struct listing){ .node = arena_strndup(s->a, part.p, part.n), .rack = rack };
+        }
+        return true;
+}
+
+static int listings_by_node(const void *x, const void *y) {
+        return strcmp(((const struct listing *)x)->node, ((const struct listing *)y)->node);
+}
+
+static void gather_listings(struct controller *c) {
+        struct shortages *s = c->shortages;
+        s->listings = NULL;
+        s->n_listings = s->cap_listings = 0;
+        if (c->config->racks)
+                kube_informer_each(c->caches.cds, shortages_add_listings, c);
+        if (s->n_listings)
+                qsort(s->listings, s->n_listings, sizeof *s->listings, listings_by_node);
+}
+
+/* A slice without devices states neither partition nor rack, and it is such a node that withholds its
+ * channel. */
+static const char *last_known_partition(const struct controller *c, const char *name) {
+        const char *partition = records_node_clique(c, name);
+        const struct node *n = partition ? NULL : records_node(c, name);
+        return n ? n->clique_id : partition;
+}
+
+static const char *last_known_rack(const struct controller *c, const char *name, const char *partition) {
+        const struct shortages *s = c->shortages;
+        const struct listing key = { .node = name }, *listing = NULL;
+        const struct compute_domain_fabric *f = records_fabric(c, partition);
+        const char *rack = records_node_rack(c, name);
+        if (!rack && f)
+                rack = f->rack;
+        if (!rack && s->n_listings)
+                listing = bsearch(&key, s->listings, s->n_listings, sizeof key, listings_by_node);
+        return listing ? listing->rack : rack;
 }
 
 /* ---- nodes ---- */
@@ -72,8 +135,8 @@ static bool shortages_gather_node(void *u, const struct kube_object *o) {
         const struct controller *c = u;
         struct shortages *s = c->shortages;
         const struct node *n = (const struct node *)o;
-        const char *name = n->o.meta.name, *partition = records_node_clique(c, name),
-                   *rack = records_node_rack(c, name);
+        const char *name = n->o.meta.name, *partition = last_known_partition(c, name),
+                   *rack = last_known_rack(c, name, partition);
         bool offers = kube_informer_first_at(c->caches.slices, CONTROLLER_BY_NODE, name);
         if (!offers && !node_has_gpu(n))
                 return true;
@@ -98,6 +161,7 @@ static void shortages_gather(struct controller *c, int64_t now) {
         s->n_nodes = s->cap_nodes = 0;
         s->a = arena_new(16 << 10);
         s->gathered = now;
+        gather_listings(c);
         kube_informer_each(c->caches.nodes, shortages_gather_node, c);
 }
 
@@ -112,7 +176,7 @@ struct own_partitions {
 
 static void add_partition(void *u, const struct allocation *x) {
         struct own_partitions *o = u;
-        const char *partition = records_node_clique(o->c, x->node);
+        const char *partition = last_known_partition(o->c, x->node);
         if (!partition || !*partition || has_string(o->list, o->n, partition))
                 return;
         ARENA_GROW(o->a, o->list, o->n, o->cap);

@@ -24,6 +24,11 @@ struct world {
         char *crowd[CROWD_MAX]; /* what these ComputeDomains were written last: "status":...; NULL: nothing */
         const char *waits;      /* the unallocated claim; NULL: none */
         bool withheld;          /* the node withholds its channel */
+        bool empty;             /* its slice has no device then, as in the default mode */
+        bool in_fabric;         /* the Node and the fabric object show its partition and rack */
+        bool listed;            /* the ComputeDomain of its rack lists it */
+        bool of_rack;           /* the ComputeDomain is that of a rack */
+        bool room;              /* another node has a free channel */
         struct fake_conn *watch; /* of claims */
         char status[8192];       /* the last one of the ComputeDomain */
         unsigned n_statuses, version;
@@ -33,6 +38,15 @@ struct world {
         int64_t second;          /* the last second with a report, and their number in it */
         unsigned in_second;
 };
+
+#define PARTITION "3f7c1b2a-1111-2222-3333-444455556666.1"
+#define RACK "rack-7"
+#define RACK_DOMAIN(ns, annotations)                                                                         \
+        "{\"metadata\":{\"name\":\"r\",\"namespace\":\"" ns                                                  \
+        "\",\"uid\":\"r\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER                         \
+        "\"],\"labels\":{\"" CD_LABEL_RACK "\":\"" RACK "\"},\"annotations\":{" annotations                  \
+        "}},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"imex-channel-r\"}}}}"
+#define LISTED "\"" CD_ANNOTATION_RACK_UID "\":\"r\",\"" CD_ANNOTATION_RACK_NODES "\":\"n0,n1\""
 
 #define PARAMETERS(uid)                                                                                      \
         "{\"driver\":\"" CD_DRIVER "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                     \
@@ -55,8 +69,10 @@ static char *domain_text(const struct world *w) {
                          "\",\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
                          "\",\"resourceVersion\":\"%u\",\"annotations\":{\"" CD_ANNOTATION_MODE
                          "\":\"" MODE_DRIVER_MANAGED "\"},\"finalizers\":[\"" CD_FINALIZER
-                         "\"]},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"t\"}}}%s%s",
-                         w->version, *w->status ? "," : "", *w->status ? w->status : "}");
+                         "\"]%s},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"%s\"}}}%s%s",
+                         w->version, w->of_rack ? ",\"labels\":{\"" CD_LABEL_RACK "\":\"" RACK "\"}" : "",
+                         w->of_rack ? "imex-channel-train" : "t", *w->status ? "," : "",
+                         *w->status ? w->status : "}");
 }
 
 /* ---- a crowd of ComputeDomains ---- */
@@ -115,14 +131,35 @@ static void on_crowd(struct world *w, struct fake_conn *c, const struct fake_req
                 w->most = w->in_second;
 }
 
+#define NODE(name, annotations)                                                                              \
+        "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" name "\",\"resourceVersion\":\"1\",\"labels\":{"   \
+        "\"nvidia.com/gpu.present\":\"true\"}" annotations "},\"status\":{\"conditions\":[{\"type\":"        \
+        "\"Ready\",\"status\":\"True\"}]}}"
+#define SLICE(node, devices)                                                                                 \
+        "{\"metadata\":{\"name\":\"" node "\",\"uid\":\"s-" node                                             \
+        "\",\"resourceVersion\":\"1\"},\"spec\":{\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"" node          \
+        "\",\"devices\":[" devices "]}}"
+
 static char *items_of(void *u, const char *path, const char **ret_kind) {
         struct world *w = u;
         if (fake_has(path, "/nodes")) {
                 *ret_kind = "Node";
-                return xstrdup(
-                        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\",\"labels\":{"
-                        "\"nvidia.com/gpu.present\":\"true\"}},\"status\":{\"conditions\":[{\"type\":"
-                        "\"Ready\",\"status\":\"True\"}]}}");
+                return xasprintf(NODE("n1", "%s") "%s",
+                                 w->in_fabric ? ",\"annotations\":{\"" CD_ANNOTATION_CLIQUE "\":\"" PARTITION
+                                                "\"}"
+                                              : "",
+                                 w->room ? "," NODE("n2", "") : "");
+        }
+        if (fake_has(path, "/namespaces?")) {
+                *ret_kind = "Namespace";
+                return xstrdup("");
+        }
+        if (fake_has(path, "/computedomainfabrics")) {
+                *ret_kind = "ComputeDomainFabric";
+                return xstrdup(w->in_fabric ? "{\"metadata\":{\"name\":\"" PARTITION
+                                              "\",\"uid\":\"f\",\"resourceVersion\":\"1\"},"
+                                              "\"rack\":\"" RACK "\"}"
+                                            : "");
         }
         if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
                 *ret_kind = "Pod";
@@ -132,11 +169,11 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/resourceslices")) {
                 *ret_kind = "ResourceSlice";
-                return xasprintf(
-                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},\"spec\":{"
-                        "\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"%s\"}]"
-                        "}}",
-                        w->withheld ? "other" : "channel-0");
+                return xasprintf(SLICE("n1", "%s") "%s",
+                                 w->empty      ? ""
+                                 : w->withheld ? "{\"name\":\"other\"}"
+                                               : "{\"name\":\"channel-0\"}",
+                                 w->room ? "," SLICE("n2", "{\"name\":\"channel-0\"}") : "");
         }
         if (fake_has(path, "/resourceclaimtemplates")) {
                 *ret_kind = "ResourceClaimTemplate";
@@ -154,7 +191,13 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/computedomains")) {
                 *ret_kind = "ComputeDomain";
-                return with_crowd(w, domain_text(w), add_crowd_domain);
+                char *list = domain_text(w);
+                if (w->listed) {
+                        char *was = list;
+                        list = xasprintf("%s," RACK_DOMAIN("driver", LISTED), was);
+                        free(was);
+                }
+                return with_crowd(w, list, add_crowd_domain);
         }
         return NULL;
 }
@@ -241,6 +284,30 @@ static void only_the_known_reason_of_a_plugin_is_shown(void **state) {
         assert_null(strstr(w->status, "team-b"));
 }
 
+/* failure: the nodes of a rack withhold their channels, so their slices are empty -> the ComputeDomain of the
+ * rack reports the reason */
+static void the_rack_of_a_node_that_withholds_is_that_of_its_partition(void **state) {
+        struct world *w = *state;
+        w->waits = WAITS("Pod");
+        w->withheld = w->empty = w->of_rack = w->in_fabric = w->room = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        assert_non_null(strstr(w->status, "No node of rack " RACK
+                                          " offers a channel (FabricError): 1 of 1 nodes withhold it"));
+}
+
+/* The same without a fabric object, as after an installation in which the node never had a channel. */
+static void the_rack_of_a_node_that_withholds_may_be_the_one_that_lists_it(void **state) {
+        struct world *w = *state;
+        w->waits = WAITS("Pod");
+        w->withheld = w->empty = w->of_rack = w->listed = w->room = true;
+        w->l.config.racks = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        assert_non_null(strstr(w->status, "No node of rack " RACK
+                                          " offers a channel (FabricError): 1 of 1 nodes withhold it"));
+}
+
 static void without_a_pod_that_waits_nothing_is_reported(void **state) {
         static const char *const claims[] = { NULL, WAITS("PodGroup"),
                                               CLAIM("team-b", "waits", "2", "Pod", DOMAIN, "") };
@@ -272,6 +339,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_computedomain_of_a_waiting_pod_reports_that_all_channels_are_in_use),
                 T(only_the_known_reason_of_a_plugin_is_shown),
+                T(the_rack_of_a_node_that_withholds_is_that_of_its_partition),
+                T(the_rack_of_a_node_that_withholds_may_be_the_one_that_lists_it),
                 T(without_a_pod_that_waits_nothing_is_reported),
                 T(many_computedomains_are_not_written_at_once)
         };
