@@ -169,6 +169,7 @@ static void shortages_gather(struct controller *c, int64_t now) {
 
 struct own_partitions {
         const struct controller *c;
+        const char *ns; /* of the ComputeDomain; a claim of another namespace may name it, too */
         struct arena *a;
         const char **list;
         size_t n, cap;
@@ -176,6 +177,8 @@ struct own_partitions {
 
 static void add_partition(void *u, const struct allocation *x) {
         struct own_partitions *o = u;
+        if (!streq(x->ns, o->ns))
+                return;
         const char *partition = last_known_partition(o->c, x->node);
         if (!partition || !*partition || has_string(o->list, o->n, partition))
                 return;
@@ -185,7 +188,7 @@ static void add_partition(void *u, const struct allocation *x) {
 
 static bool look_at_facts(struct controller *c, const struct compute_domain *cd, struct arena *a, int64_t now,
                           struct cd_condition *ret) {
-        struct own_partitions own = { .c = c, .a = a };
+        struct own_partitions own = { .c = c, .ns = cd->o.meta.ns, .a = a };
         shortages_gather(c, now);
         allocations_of_domain(c->allocations, cd->o.meta.uid, add_partition, &own);
         const struct shortage_facts f = { .nodes = c->shortages->nodes,

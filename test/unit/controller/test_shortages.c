@@ -29,6 +29,7 @@ struct world {
         bool listed;            /* the ComputeDomain of its rack lists it */
         bool of_rack;           /* the ComputeDomain is that of a rack */
         bool room;              /* another node has a free channel */
+        const char *used;       /* the allocated claim; NULL: that of another ComputeDomain */
         struct fake_conn *watch; /* of claims */
         char status[8192];       /* the last one of the ComputeDomain */
         unsigned n_statuses, version;
@@ -172,7 +173,8 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 return xasprintf(SLICE("n1", "%s") "%s",
                                  w->empty      ? ""
                                  : w->withheld ? "{\"name\":\"other\"}"
-                                               : "{\"name\":\"channel-0\"}",
+                                               : "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{"
+                                                 "\"string\":\"" PARTITION "\"}}}",
                                  w->room ? "," SLICE("n2", "{\"name\":\"channel-0\"}") : "");
         }
         if (fake_has(path, "/resourceclaimtemplates")) {
@@ -181,13 +183,13 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/resourceclaims")) {
                 *ret_kind = "ResourceClaim";
-                return with_crowd(
-                        w,
-                        xasprintf("%s%s%s",
-                                  w->withheld ? ""
-                                              : CLAIM("team-a", "used", "1", "Pod", OTHER, ALLOCATED(OTHER)),
-                                  w->waits && !w->withheld ? "," : "", str_or(w->waits, "")),
-                        add_crowd_claim);
+                return with_crowd(w,
+                                  xasprintf("%s%s%s",
+                                            w->withheld ? ""
+                                                        : str_or(w->used, CLAIM("team-a", "used", "1", "Pod",
+                                                                                OTHER, ALLOCATED(OTHER))),
+                                            w->waits && !w->withheld ? "," : "", str_or(w->waits, "")),
+                                  add_crowd_claim);
         }
         if (fake_has(path, "/computedomains")) {
                 *ret_kind = "ComputeDomain";
@@ -308,6 +310,26 @@ static void the_rack_of_a_node_that_withholds_may_be_the_one_that_lists_it(void 
                                           " offers a channel (FabricError): 1 of 1 nodes withhold it"));
 }
 
+/* failure: a claim of another namespace names the ComputeDomain -> its partition is none of the
+ * ComputeDomain's
+ */
+static void only_claims_of_the_namespace_choose_a_partition(void **state) {
+        struct world *w = *state;
+        w->waits = WAITS("Pod");
+        w->room = true;
+        w->used = CLAIM("team-a", "used", "1", "Pod", DOMAIN, ALLOCATED(DOMAIN));
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        assert_non_null(strstr(w->status, "No channel is free on " PARTITION));
+        controller_stop(&w->l.c);
+        *w->status = '\0';
+        w->used = CLAIM("team-b", "used", "1", "Pod", DOMAIN, ALLOCATED(DOMAIN));
+        leading_start(&w->l);
+        run_for(&w->l.loop, LATER_MS);
+        assert_non_null(strstr(w->status, "conditions"));
+        assert_false(reports(w));
+}
+
 static void without_a_pod_that_waits_nothing_is_reported(void **state) {
         static const char *const claims[] = { NULL, WAITS("PodGroup"),
                                               CLAIM("team-b", "waits", "2", "Pod", DOMAIN, "") };
@@ -341,6 +363,7 @@ int main(void) {
                 T(only_the_known_reason_of_a_plugin_is_shown),
                 T(the_rack_of_a_node_that_withholds_is_that_of_its_partition),
                 T(the_rack_of_a_node_that_withholds_may_be_the_one_that_lists_it),
+                T(only_claims_of_the_namespace_choose_a_partition),
                 T(without_a_pod_that_waits_nothing_is_reported),
                 T(many_computedomains_are_not_written_at_once)
         };
