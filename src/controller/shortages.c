@@ -228,7 +228,7 @@ const struct cd_condition *shortages_condition(struct controller *c, const struc
         struct shortages *s = c->shortages;
         const char *uid = cd->o.meta.uid;
         const int64_t now = clock_mono_s();
-        struct shortage_input in = { .waits = shortages_waits(c, cd), .now = now };
+        struct shortage_input in = { .waits = !c->no_conditions && shortages_waits(c, cd), .now = now };
         struct controller_domain *d = in.waits ? records_make(c, uid) : records_find(c, uid);
         struct shortage_memory none = { 0 }, *memory = d ? &d->shortage : &none;
         struct cd_condition *is = arena_alloc(a, sizeof *is);
@@ -242,8 +242,9 @@ const struct cd_condition *shortages_condition(struct controller *c, const struc
         in.may_change = s->changes < CHANGES_PER_S;
         if (in.waits && shortage_is_due(memory, now) && look_at_facts(c, cd, a, now, is))
                 in.is = is;
+        const bool changes = memory->changes;
         const struct cd_condition *right = shortage_settle(memory, &in, ret_recheck_s);
-        if (in.waits && right != in.was)
+        if (memory->changes && !changes)
                 s->changes++;
         if (!in.may_change && *ret_recheck_s == 1)
                 *ret_recheck_s += (int64_t)(str_fnv64(uid, strlen(uid)) % SPREAD_S);

@@ -210,17 +210,18 @@ const struct cd_condition *shortage_settle(struct shortage_memory *m, const stru
         if (m->class != is || !m->class_since) {
                 m->class = is;
                 m->class_since = in->now;
+                m->changes = false;
         }
         /* The first condition needs no other one to end, so it comes sooner. */
         int64_t wait = was ? SHORTAGE_SETTLES_S : SHORTAGE_WAITS_S;
         *ret_recheck_s = SHORTAGE_SETTLES_S;
         if (is == was)
-                return in->was;
-        if (in->now - m->class_since < wait)
+                m->changes = false;
+        else if (!m->changes && in->now - m->class_since < wait)
                 *ret_recheck_s = left_s(m->class_since, wait, in->now);
-        else if (!in->may_change)
+        else if (!m->changes && !in->may_change)
                 *ret_recheck_s = 1;
         else
-                return in->is;
-        return in->was;
+                m->changes = true;
+        return m->changes ? in->is : in->was;
 }

@@ -48,12 +48,13 @@ struct shortage_memory {
         int64_t waiting_since; /* 0: no pod waits */
         uint64_t class;        /* of the last look; 0: none */
         int64_t class_since;
+        bool changes; /* the change to this class has begun: the first decision to write it was made */
 };
 struct shortage_input {
         bool waits;                     /* a pod waits for a channel device */
         const struct cd_condition *is;  /* of the last look at the facts; NULL: nothing to report */
         const struct cd_condition *was; /* in the status of the object; NULL: none */
-        bool may_change;                /* false: too many conditions were changed lately */
+        bool may_change;                /* false: too many conditions were changed lately, so none begins */
         int64_t now;
 };
 /* Returns whether pods have waited for so long that the facts count. */

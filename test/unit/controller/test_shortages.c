@@ -30,6 +30,8 @@ struct world {
         bool of_rack;           /* the ComputeDomain is that of a rack */
         bool room;              /* another node has a free channel */
         const char *used;       /* the allocated claim; NULL: that of another ComputeDomain */
+        bool refuses, drops;    /* how the API server answers statuses of the crowd: with an error, or without
+                                   conditions */
         struct fake_conn *watch; /* of claims */
         char status[8192];       /* the last one of the ComputeDomain */
         unsigned n_statuses, version;
@@ -117,9 +119,14 @@ static void on_crowd(struct world *w, struct fake_conn *c, const struct fake_req
         _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
         bool was = w->crowd[i] && strstr(w->crowd[i], "\"ChannelAvailable\"");
         int64_t now = clock_mono_s();
+        if (w->refuses) {
+                fake_refuse(c, 403, "a policy of the cluster");
+                return;
+        }
         w->crowd_versions[i] = ++w->version;
         free(w->crowd[i]);
-        w->crowd[i] = xstrdup(strstr(r->body, "\"status\":{"));
+        w->crowd[i] =
+                xstrdup(w->drops ? "\"status\":{\"status\":\"NotReady\"}}" : strstr(r->body, "\"status\":{"));
         add_crowd_domain(w, &b, i);
         fake_reply(c, 200, NULL, buf_str(&b));
         if (was || !strstr(w->crowd[i], "\"ChannelAvailable\""))
@@ -356,6 +363,61 @@ static void many_computedomains_are_not_written_at_once(void **state) {
                         20); /* ten decisions in a second; their writes may meet those of the next */
 }
 
+/* Calls of the functions in rules/shortage. */
+static unsigned settled_late, looks;
+
+const struct cd_condition *__real_shortage_settle(struct shortage_memory *m, const struct shortage_input *in,
+                                                  int64_t *ret_recheck_s);
+const struct cd_condition *__wrap_shortage_settle(struct shortage_memory *m, const struct shortage_input *in,
+                                                  int64_t *ret_recheck_s);
+const struct cd_condition *__wrap_shortage_settle(struct shortage_memory *m, const struct shortage_input *in,
+                                                  int64_t *ret_recheck_s) {
+        settled_late += !in->may_change;
+        return __real_shortage_settle(m, in, ret_recheck_s);
+}
+
+bool __real_shortage_condition(const struct shortage_facts *f, struct arena *a, struct cd_condition *ret);
+bool __wrap_shortage_condition(const struct shortage_facts *f, struct arena *a, struct cd_condition *ret);
+bool __wrap_shortage_condition(const struct shortage_facts *f, struct arena *a, struct cd_condition *ret) {
+        looks++;
+        return __real_shortage_condition(f, a, ret);
+}
+
+static void decide_again(struct world *w, unsigned times) {
+        for (unsigned k = 0; k < times; k++) {
+                for (unsigned i = 0; i < w->n_crowd; i++) {
+                        _cleanup_(freep) char *uid = xasprintf(CROWD_UID, i);
+                        records_queue_domain(&w->l.c, uid);
+                }
+                run_for(&w->l.loop, 50);
+        }
+}
+
+/* failure: a policy refuses the statuses of a few ComputeDomains -> the conditions of others do not wait */
+static void a_refused_condition_counts_once(void **state) {
+        struct world *w = *state;
+        w->n_crowd = 5;
+        w->refuses = true;
+        settled_late = 0;
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        decide_again(w, 40);
+        assert_int_equal(settled_late, 0);
+}
+
+/* failure: the API server drops conditions -> the controller does not look for their causes */
+static void without_conditions_nothing_is_looked_at(void **state) {
+        struct world *w = *state;
+        w->n_crowd = 5;
+        w->drops = true;
+        looks = 0;
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        assert_true(w->l.c.no_conditions);
+        decide_again(w, 40);
+        assert_int_equal(looks, 0);
+}
+
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -365,7 +427,9 @@ int main(void) {
                 T(the_rack_of_a_node_that_withholds_may_be_the_one_that_lists_it),
                 T(only_claims_of_the_namespace_choose_a_partition),
                 T(without_a_pod_that_waits_nothing_is_reported),
-                T(many_computedomains_are_not_written_at_once)
+                T(many_computedomains_are_not_written_at_once),
+                T(a_refused_condition_counts_once),
+                T(without_conditions_nothing_is_looked_at),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,6 +242,33 @@ static void a_change_waits_while_too_many_others_change(void **state) {
         assert_ptr_equal(at(121, &in_use, NULL, SHORTAGE_SETTLES_S), &in_use);
 }
 
+/* failure: the API server refuses the status -> the change stays decided, and counts once */
+static void a_change_that_has_begun_begins_only_once(void **state) {
+        int64_t s;
+        at(100, NULL, NULL, SHORTAGE_LOOKS_S);
+        at(105, &in_use, NULL, SHORTAGE_WAITS_S);
+        assert_false(memory.changes);
+        at(115, &in_use, NULL, SHORTAGE_SETTLES_S);
+        assert_true(memory.changes);
+        struct shortage_input in = { .waits = true, .is = &in_use, .now = 116 };
+        assert_ptr_equal(shortage_settle(&memory, &in, &s), &in_use);
+        assert_true(memory.changes);
+        at(117, &in_use, &in_use, SHORTAGE_SETTLES_S);
+        assert_false(memory.changes);
+        /* The next change needs permission again. */
+        at(120, &withheld, &in_use, SHORTAGE_SETTLES_S);
+        in = (struct shortage_input){ .waits = true, .is = &withheld, .was = &in_use, .now = 150 };
+        assert_ptr_equal(shortage_settle(&memory, &in, &s), &in_use);
+        assert_false(memory.changes);
+        at(151, &withheld, &in_use, SHORTAGE_SETTLES_S);
+        assert_true(memory.changes);
+        at(152, &fewer, &in_use, SHORTAGE_SETTLES_S);
+        assert_false(memory.changes);
+        at(160, NULL, &in_use, SHORTAGE_SETTLES_S);
+        assert_null(at(190, NULL, &in_use, SHORTAGE_SETTLES_S));
+        assert_true(memory.changes);
+}
+
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 #define S(t) cmocka_unit_test_setup(t, forget)
 int main(void) {
@@ -262,6 +289,7 @@ int main(void) {
                 S(a_new_leader_keeps_the_condition),
                 S(the_condition_ends_when_no_pod_waits),
                 S(a_change_waits_while_too_many_others_change),
+                S(a_change_that_has_begun_begins_only_once),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
