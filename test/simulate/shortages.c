@@ -16,6 +16,7 @@ const struct shortage_facts *shortages_facts(const struct domain *d) {
         static struct shortage_node nodes[MAX_NODES];
         static const char *own[MAX_NODES];
         static struct shortage_facts f;
+        const struct version *cd = object_of(d);
         f = (struct shortage_facts){ .nodes = nodes, .own = own, .rack = d->of_rack ? "its" : NULL };
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 const struct node *n = &w.nodes[i];
@@ -37,7 +38,7 @@ const struct shortage_facts *shortages_facts(const struct domain *d) {
                         if (!streq(c->pool, n->name) || !c->device || !str_starts(c->device, "channel-"))
                                 continue;
                         x->used++;
-                        holds = holds || strstr(c->json, d->uid);
+                        holds = holds || (cd && streq(c->ns, cd->ns) && strstr(c->json, d->uid));
                 }
                 for (size_t k = 0; k < f.n_own; k++)
                         holds = holds && !streq(own[k], n->clique);
