@@ -328,6 +328,7 @@ void records_forget(struct controller_domain *d) {
         kube_cancel(d->asking);
         arena_free(d->holder_arena);
         arena_free(d->events_arena);
+        free(d->shortage_message);
         free(d);
 }
 

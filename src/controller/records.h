@@ -76,6 +76,9 @@ struct controller_domain {
         bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
                                      kept it */
         struct shortage_memory shortage;
+        int64_t shortage_looked;         /* when the facts for it were looked at last; 0: never */
+        struct cd_condition shortage_is; /* the result; reason NULL: nothing to report */
+        char *shortage_message;          /* of shortage_is */
         bool counted;
         struct node_counts counts; /* of the last pass, if `counted` */
         char uid[];

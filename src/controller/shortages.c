@@ -186,8 +186,10 @@ static void add_partition(void *u, const struct allocation *x) {
         o->list[o->n++] = partition;
 }
 
-static bool look_at_facts(struct controller *c, const struct compute_domain *cd, struct arena *a, int64_t now,
-                          struct cd_condition *ret) {
+/* Keeps the result in `d`. */
+static void look_at_facts(struct controller *c, const struct compute_domain *cd, struct arena *a, int64_t now,
+                          struct controller_domain *d) {
+        struct cd_condition is;
         struct own_partitions own = { .c = c, .ns = cd->o.meta.ns, .a = a };
         shortages_gather(c, now);
         allocations_of_domain(c->allocations, cd->o.meta.uid, add_partition, &own);
@@ -198,10 +200,31 @@ static bool look_at_facts(struct controller *c, const struct compute_domain *cd,
                                           .n_own = own.n };
         const struct event_about about = { CD_API_VERSION, CD_KIND, cd->o.meta.ns, cd->o.meta.name,
                                            cd->o.meta.uid };
-        const char *wrong = shortage_condition(&f, a, ret) ? shortage_check(&f, ret, a) : NULL;
+        const char *wrong = shortage_condition(&f, a, &is) ? shortage_check(&f, &is, a) : NULL;
         if (wrong)
                 checks_failed(c, CHECKS_STATUS, &about, wrong);
-        return ret->reason && !wrong;
+        free(TAKE(d->shortage_message));
+        d->shortage_looked = now;
+        d->shortage_is = (struct cd_condition){ 0 };
+        if (!is.reason || wrong)
+                return;
+        d->shortage_is = is;
+        d->shortage_is.message = d->shortage_message = xstrdup(is.message);
+}
+
+/* Returns the result of the last look, which is at most FACTS_AGE_S old, in the arena; NULL: nothing to
+ * report. A look compares each node with each partition of the ComputeDomain, and each change of one of its
+ * nodes is a pass. */
+static const struct cd_condition *last_look(struct controller *c, const struct compute_domain *cd,
+                                            struct arena *a, int64_t now, struct controller_domain *d) {
+        if (!d->shortage_looked || now - d->shortage_looked >= FACTS_AGE_S)
+                look_at_facts(c, cd, a, now, d);
+        if (!d->shortage_is.reason)
+                return NULL;
+        struct cd_condition *is = arena_alloc(a, sizeof *is);
+        *is = d->shortage_is;
+        is->message = arena_strdup(a, d->shortage_message);
+        return is;
 }
 
 struct awaiting {
@@ -231,7 +254,6 @@ const struct cd_condition *shortages_condition(struct controller *c, const struc
         struct shortage_input in = { .waits = !c->no_conditions && shortages_waits(c, cd), .now = now };
         struct controller_domain *d = in.waits ? records_make(c, uid) : records_find(c, uid);
         struct shortage_memory none = { 0 }, *memory = d ? &d->shortage : &none;
-        struct cd_condition *is = arena_alloc(a, sizeof *is);
         for (size_t i = 0; i < cd->n_conditions; i++)
                 if (streq(cd->conditions[i].type, CONDITION_CHANNEL_AVAILABLE))
                         in.was = &cd->conditions[i];
@@ -240,8 +262,8 @@ const struct cd_condition *shortages_condition(struct controller *c, const struc
                 s->changes = 0;
         }
         in.may_change = s->changes < CHANGES_PER_S;
-        if (in.waits && shortage_is_due(memory, now) && look_at_facts(c, cd, a, now, is))
-                in.is = is;
+        if (in.waits && shortage_is_due(memory, now))
+                in.is = last_look(c, cd, a, now, d);
         const bool changes = memory->changes;
         const struct cd_condition *right = shortage_settle(memory, &in, ret_recheck_s);
         if (memory->changes && !changes)

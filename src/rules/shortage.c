@@ -127,7 +127,9 @@ static const char *name_own(const struct shortage_facts *f, struct arena *a) {
         struct message_list names = { 0 };
         for (size_t i = 0; i < f->n_own; i++)
                 if (f->own[i] && *f->own[i])
-                        message_add(&names, "%s", shortage_rack(f, f->own[i]));
+                        /* The search for a name that is not shown takes as long as for another. */
+                        message_add(&names, "%s",
+                                    names.n < MESSAGE_NAMES_MAX ? shortage_rack(f, f->own[i]) : "");
         return message_end(&names, a);
 }
 

@@ -418,6 +418,23 @@ static void without_conditions_nothing_is_looked_at(void **state) {
         assert_int_equal(looks, 0);
 }
 
+/* failure: ComputeDomains with waiting pods are decided again and again -> the nodes are compared only once
+ * in some seconds */
+static void a_computedomain_is_not_looked_at_again_at_once(void **state) {
+        struct world *w = *state;
+        w->n_crowd = 5;
+        leading_start(&w->l);
+        run_for(&w->l.loop, SOON_MS);
+        assert_int_equal(w->reported, w->n_crowd);
+        looks = 0;
+        decide_again(w, 20);
+        assert_in_range(looks, 0, w->n_crowd);
+        run_for(&w->l.loop, 10000);
+        looks = 0;
+        decide_again(w, 20);
+        assert_int_equal(looks, w->n_crowd);
+}
+
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -429,6 +446,7 @@ int main(void) {
                 T(without_a_pod_that_waits_nothing_is_reported),
                 T(many_computedomains_are_not_written_at_once),
                 T(a_refused_condition_counts_once),
+                T(a_computedomain_is_not_looked_at_again_at_once),
                 T(without_conditions_nothing_is_looked_at),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,16 @@ static void a_full_partition_of_other_pods_is_named(void **state) {
                         "No channel is free on r1, c.2, " FULL "2 of 2 are in use, and 1 are free elsewhere");
 }
 
+static void only_the_first_racks_are_named(void **state) {
+        static const struct shortage_node nodes[] = { USED("c.1", "r1"), USED("c.2", "r2"), USED("c.3", "r3"),
+                                                      USED("c.4", "r4"), USED("c.5", "r5"), USED("c.6", "r6"),
+                                                      USED("c.7", "r7"), FREE("c.8", "r8") };
+        assert_reported(&FACTS(nodes, OWN("c.1", "c.2", "c.3", "c.4", "c.5", "c.6", "", "c.7")),
+                        REASON_PARTITION_FULL,
+                        "No channel is free on r1, r2, r3, r4, r5 and 2 more, " FULL
+                        "7 of 7 are in use, and 1 are free elsewhere");
+}
+
 static void a_condition_that_is_false_fails_its_check(void **state) {
         static const struct shortage_node full[] = { USED("c.1", "r1") }, room[] = { FREE("c.1", "r1") },
                                           none[] = { WITHHELD("c.1", "r1", NULL) };
@@ -280,6 +290,7 @@ int main(void) {
                 T(the_most_frequent_reason_of_withheld_channels_is_named),
                 T(nodes_without_a_report_are_counted),
                 T(a_full_partition_of_other_pods_is_named),
+                T(only_the_first_racks_are_named),
                 T(a_condition_that_is_false_fails_its_check),
                 S(a_pod_that_has_just_begun_to_wait_causes_no_look),
                 S(the_first_condition_is_written_when_it_has_lasted),
