@@ -293,8 +293,7 @@ static void only_the_known_reason_of_a_plugin_is_shown(void **state) {
         assert_null(strstr(w->status, "team-b"));
 }
 
-/* failure: the nodes of a rack withhold their channels, so their slices are empty -> the ComputeDomain of the
- * rack reports the reason */
+/* failure: all nodes of a rack withhold their channels -> the ComputeDomain of the rack reports the reason */
 static void the_rack_of_a_node_that_withholds_is_that_of_its_partition(void **state) {
         struct world *w = *state;
         w->waits = WAITS("Pod");
