@@ -56,15 +56,24 @@ void fabrics_queue_of_node(struct controller *c, const char *node) {
         kube_informer_each(c->caches.fabrics, queue_if_member, &(struct search){ c, node });
 }
 
-static bool queue_if_assigned(void *u, const struct kube_object *o) {
+static bool is_marked_on(const struct compute_domain_fabric *f, const char *node) {
+        for (size_t i = 0; i < f->n_removals; i++)
+                if (streq(f->removals[i].node, node))
+                        return true;
+        return false;
+}
+
+static bool fabrics_queue_if_listed(void *u, const struct kube_object *o) {
         const struct search *s = u;
-        if (assignments_list((const struct compute_domain_fabric *)o, s->text))
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        if (assignments_list(f, s->text) || is_marked_on(f, s->text))
                 records_queue_fabric(s->c, o->meta.name);
         return true;
 }
 
-void fabrics_queue_assigned(struct controller *c, const char *node) {
-        kube_informer_each(c->caches.fabrics, queue_if_assigned, &(struct search){ c, node });
+void fabrics_queue_listing(struct controller *c, const char *node) {
+        if (node)
+                kube_informer_each(c->caches.fabrics, fabrics_queue_if_listed, &(struct search){ c, node });
 }
 
 static bool has_owner(const struct compute_domain_fabric *f, const char *uid) {

@@ -12,8 +12,8 @@ void fabrics_reconcile(struct controller *c, const char *clique);
  * NULL. */
 void fabrics_queue_all(struct controller *c);
 void fabrics_queue_of_node(struct controller *c, const char *node);
-void fabrics_queue_assigned(struct controller *c, const char *node); /* the fabric objects that list
-                                                                        assignments of the node */
+/* The fabric objects that list an assignment or a removal of the node, even if it is in another partition. */
+void fabrics_queue_listing(struct controller *c, const char *node);
 void fabrics_queue_of_domain(struct controller *c, const char *uid);
 /* Call these when the Pod of a plugin, with its report, has changed, and when a fabric object itself has
  * changed. */

@@ -200,6 +200,8 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (concerns_daemons(was, is))
                 records_queue_daemons(c);
         fabrics_queue_of_node(c, name);
+        if (was)
+                fabrics_queue_listing(c, name);
         if (is && (!was || !streq(was->clique_id, is->clique_id)))
                 records_queue_fabric(c, is->clique_id);
         if (was)
@@ -343,7 +345,7 @@ static void daemon_changed(void *u, const struct kube_object *old, const struct 
         if (!node)
                 return;
         fabrics_queue_of_node(c, node);
-        fabrics_queue_assigned(c, node);
+        fabrics_queue_listing(c, node);
         records_queue_node(c, node);
         allocations_on_node(c->allocations, node, watch_queue_place, c);
 }

@@ -14,9 +14,9 @@ static char *fabric_text(const struct world *w, unsigned version) {
         return xasprintf("{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":\"ComputeDomainFabric\","
                          "\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
                          "\",\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
-                         "\"tableOf\":\"" OBJECT "\",\"members\":[\"n1\"],\"nodes\":1,"
+                         "\"tableOf\":\"" OBJECT "\",\"members\":[\"%s\"],\"nodes\":1,"
                          "\"channels\":[%s],\"domains\":[%s],\"epoch\":%s%s}",
-                         version, w->channels, w->assignments, w->epoch, w->more);
+                         version, w->member, w->channels, w->assignments, w->epoch, w->more);
 }
 
 #define ANOTHER_FABRIC                                                                                       \
@@ -54,7 +54,7 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_DAEMON_OBJECT "\",\"" CD_LABEL_CLIQUE
                  "\":\"%s\"},\"annotations\":%s},\"spec\":{\"nodeName\":\"n%u\"},"
                  "\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"10.0.0.%u\"}]%s}}",
-                 b->n ? "," : "", i, i, version, w->daemon_meta, w->elsewhere ? ELSEWHERE : CLIQUE,
+                 b->n ? "," : "", i, i, version, w->daemon_meta, w->elsewhere && i == 1 ? ELSEWHERE : CLIQUE,
                  buf_str(&annotations), i, i, i <= w->n_crashing ? CRASHES : w->daemon_status);
         buf_done(&annotations);
 }
@@ -104,7 +104,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                                  "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n%u\",\"devices\":[{"
                                  "\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"%s\"}}}]}"
                                  "}",
-                                 i > 1 ? "," : "", i, i, i, w->slice);
+                                 i > 1 ? "," : "", i, i, i, i > 1 ? CLIQUE : w->slice);
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/resourceclaimtemplates")) {
@@ -351,6 +351,7 @@ int world_setup(void **state) {
         w->epoch = "0";
         w->boot = BOOT;
         w->slice = CLIQUE;
+        w->member = "n1";
         leading_init(&w->l, on_request, w);
         world_set_mode(w, BY_DAEMONS, NULL);
         *state = w;

@@ -42,8 +42,8 @@ struct world {
         unsigned n_missing;             /* the first nodes, whose daemons have no Pod yet */
         const char *unprepared;         /* the last daemon claim that the plugin has unprepared */
         const char *refused;            /* UID of the last daemon's Pod that the plugin has refused */
-        const char *slice;              /* the clique ID in the nodes' slices; NULL: no slices */
-        bool elsewhere;              /* the daemon has the label of another partition, which has an object */
+        const char *slice;              /* the clique ID in the slice of n1; NULL: no slices */
+        bool elsewhere; /* the daemon of n1 has the label of another partition, which has an object */
         bool has_set;                /* the right DaemonSet exists */
         const char *daemon_template; /* the claim template of the daemons; NULL: none */
         bool takes_templates;        /* writes of this template succeed */
@@ -51,7 +51,7 @@ struct world {
         bool hold_fabric, hold_deletes; /* writes of the object, and deletions, get no answer */
         bool restored;                  /* lists of the object are older than the first list */
         const char *assignments;        /* "domains" of the fabric object; NULL: the object does not exist */
-        const char *epoch;
+        const char *epoch, *member;     /* the same */
         const char *channels, *more; /* of the object; other members, each preceded by a comma */
         char *object;                /* after the last write */
         char fabric[8192], node[1024], deleted[1024]; /* bodies of the last writes */

@@ -143,6 +143,41 @@ static void a_mark_is_removed_when_the_next_pod_of_the_node_reports(void **state
         assert_non_null(strstr(w->fabric, "\"removals\":[],"));
 }
 
+/* n1 is in another partition than n2. Somebody with the token of its daemon had written the partition of n2
+ * into the label of its earlier Pod, which was then marked there, too. n1 has no other Pod yet. */
+static void is_marked_in_another_partition(struct world *w) {
+        w->n_daemons = 2;
+        w->n_missing = 1;
+        w->slice = ELSEWHERE;
+        w->elsewhere = true;
+        w->member = "n2";
+        w->epoch = "7";
+        w->more = ",\"recount\":7,\"removals\":[{\"node\":\"n1\",\"podUID\":\"p0\"}]";
+        world_has_reported(w, REPORT(",\"seen\":7,\"recount\":7"));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "not reported yet: n1."));
+        run_for(&w->l.loop, 500);
+        assert_non_null(strstr(w->object, "\"removals\":[{\"node\":\"n1\""));
+}
+
+/* failure: another partition still marks a node's earlier daemon -> its recount ends when the next daemon
+ * reports [tenants] */
+static void a_mark_in_another_partition_is_removed_when_the_next_pod_reports(void **state) {
+        struct world *w = *state;
+        is_marked_in_another_partition(w);
+        world_change_report(w, REPORT_IN(BOOT, OTHER_OBJECT, ""));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"recount\":0,\"removals\":[],"));
+}
+
+/* failure: another partition still marks a node's earlier daemon -> its recount ends when the node has no
+ * daemon [tenants] */
+static void a_mark_in_another_partition_is_removed_when_the_node_gets_no_daemon(void **state) {
+        struct world *w = *state;
+        is_marked_in_another_partition(w);
+        world_change_node(w, "MODIFIED", "");
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"recount\":0,\"removals\":[],"));
+}
+
 /* ---- the claim template of the daemons ---- */
 
 #define A_TEMPLATE(more)                                                                                     \
@@ -505,6 +540,8 @@ int main(void) {
                 TEST(a_daemon_whose_imex_was_never_ready_is_idle),
                 TEST(a_marked_daemon_gets_no_assignment_and_is_deleted),
                 TEST(a_mark_is_removed_when_the_next_pod_of_the_node_reports),
+                TEST(a_mark_in_another_partition_is_removed_when_the_next_pod_reports),
+                TEST(a_mark_in_another_partition_is_removed_when_the_node_gets_no_daemon),
                 TEST(a_claim_template_of_this_version_stays),
                 TEST(a_claim_template_of_another_version_is_replaced_before_the_daemonset_is_updated),
                 TEST(after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it),
