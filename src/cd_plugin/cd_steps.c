@@ -207,19 +207,18 @@ static enum verdict which_channel(void *u, struct op *op, struct node_request *n
 static bool daemon_serves(const struct cd *cd, struct op *op, const struct cd_request *w,
                           const char *domain) {
         const struct compute_domain_fabric *fabric = NULL;
-        const struct clique *clique = NULL;
         struct prepare_daemon d;
         readiness_get(cd->readiness, domain, &d);
         bool own = d.runner == PREPARE_RUNNER_OWN, go = d.runner == PREPARE_RUNNER_GO,
              other = go && !streq(d.go_domain, w->config.domain_id);
         op->waits_for = other ? WAITS_FOR_CLAIM : WAITS_FOR_NOTHING;
-        if ((own && !see_fabric(cd, op, &fabric)) ||
-            (go && !other && !prepare_inputs_get_clique(op, d.go_ns, d.go_domain, &clique)))
+        if (own && !see_fabric(cd, op, &fabric))
                 return false;
         struct prepare_question q = question(cd, w, fabric);
         q.imex_uid = domain;
         q.is_standing = mode_is_standing(cd->o.mode);
-        q.clique = clique;
+        if (go && !other && !prepare_inputs_get_clique(op, &d, &q))
+                return false;
         bool serves = may_prepare(&q, &d, op->msg, sizeof op->msg);
         if (serves)
                 op->waits_for = WAITS_FOR_NOTHING;

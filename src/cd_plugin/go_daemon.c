@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "api/resources.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -14,16 +15,17 @@
 #include "imex/imex_files.h"
 #include "node/fetch.h"
 
-/* ---- its ComputeDomainClique ---- */
+/* ---- its ComputeDomainClique, and its label on the Node ---- */
 
 struct go_clique {
         struct kube_client *client;
-        char *ns;
+        char *ns, *domain_uid, *node;
         struct buf name;
         struct kube_call *call;
         struct arena *arena; /* of the object; NULL: not read yet, or it does not exist */
         struct clique *object;
-        char why[400]; /* why it is not known; "": it is known */
+        bool labelled; /* the Node has the label of the ComputeDomain */
+        char why[400]; /* why they are not known; "": they are */
         void (*answered)(void *u);
         void *u;
 };
@@ -32,12 +34,51 @@ static void go_clique_keep(struct go_clique *g, struct arena *a, struct clique *
         arena_free(g->arena);
         g->arena = a;
         g->object = object;
-        *g->why = '\0';
 }
 
 static void go_clique_fail(struct go_clique *g, const struct err *e) {
         snprintf(g->why, sizeof g->why, "cannot read ComputeDomainClique '%s/%s': %s", g->ns,
                  buf_str(&g->name), e->msg);
+        g->answered(g->u);
+}
+
+static void go_clique_node_failed(struct go_clique *g, const struct err *e) {
+        snprintf(g->why, sizeof g->why, "cannot read the labels of the Node: %s", e->msg);
+        g->answered(g->u);
+}
+
+static bool has_label(yyjson_val *obj, const char *domain_uid) {
+        yyjson_val *labels = yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "labels");
+        return streq(yyjson_get_str(yyjson_obj_get(labels, CD_LABEL)), domain_uid);
+}
+
+static void go_clique_on_node(void *u, yyjson_val *obj, const struct err *e) {
+        struct go_clique *g = u;
+        g->call = NULL;
+        if (e && e->kind != ERR_NOT_FOUND) {
+                go_clique_node_failed(g, e);
+                return;
+        }
+        g->labelled = !e && has_label(obj, g->domain_uid);
+        *g->why = '\0';
+        g->answered(g->u);
+}
+
+static void go_clique_on_node_retry(void *u, const struct err *e) {
+        go_clique_node_failed(u, e);
+}
+
+/* Reads the Node after the object. If the Node has the label then, the daemon was not ending when the object
+ * was read. */
+static void ask_node(struct go_clique *g) {
+        g->call = kube_start(g->client, &(struct kube_request){ .verb = KUBE_GET,
+                                                                .res = &kube_nodes,
+                                                                .name = g->node,
+                                                                .attempts = UINT_MAX,
+                                                                .backoff_max_ms = FETCH_BACKOFF_MAX_MS,
+                                                                .done = go_clique_on_node,
+                                                                .retry = go_clique_on_node_retry,
+                                                                .u = g });
 }
 
 static void go_clique_take(struct go_clique *g, yyjson_val *obj) {
@@ -46,6 +87,7 @@ static void go_clique_take(struct go_clique *g, yyjson_val *obj) {
         struct err e;
         if (jd_decode(clique_fields, obj, "", a, c, &e) == 0) {
                 go_clique_keep(g, a, c);
+                ask_node(g);
                 return;
         }
         arena_free(a);
@@ -55,19 +97,18 @@ static void go_clique_take(struct go_clique *g, yyjson_val *obj) {
 static void go_clique_on_answer(void *u, yyjson_val *obj, const struct err *e) {
         struct go_clique *g = u;
         g->call = NULL;
-        if (!e)
+        if (!e) {
                 go_clique_take(g, obj);
-        else if (e->kind == ERR_NOT_FOUND)
+        } else if (e->kind == ERR_NOT_FOUND) {
                 go_clique_keep(g, NULL, NULL);
-        else
+                ask_node(g);
+        } else {
                 go_clique_fail(g, e);
-        g->answered(g->u);
+        }
 }
 
 static void go_clique_on_retry(void *u, const struct err *e) {
-        struct go_clique *g = u;
-        go_clique_fail(g, e);
-        g->answered(g->u);
+        go_clique_fail(u, e);
 }
 
 void go_clique_ask_again(struct go_clique *g) {
@@ -84,23 +125,25 @@ void go_clique_ask_again(struct go_clique *g) {
                                                                       .u = g });
 }
 
-struct go_clique *go_clique_ask(struct kube_client *c, const char *ns, const char *domain_uid,
-                                const char *clique_id, void (*answered)(void *u), void *u) {
+struct go_clique *go_clique_ask(const struct go_clique_options *o) {
         struct go_clique *g = xnew(struct go_clique);
-        g->client = c;
-        g->ns = xstrdup(ns);
+        g->client = o->client;
+        g->ns = xstrdup(o->ns);
+        g->domain_uid = xstrdup(o->domain_uid);
+        g->node = xstrdup(o->node);
         g->name = (struct buf)BUF_INIT(1024);
-        g->answered = answered;
-        g->u = u;
-        clique_object_name(domain_uid, clique_id, &g->name);
+        g->answered = o->answered;
+        g->u = o->u;
+        clique_object_name(o->domain_uid, o->clique_id, &g->name);
         snprintf(g->why, sizeof g->why, "ComputeDomainClique '%s/%s' has not been read yet", g->ns,
                  buf_str(&g->name));
         go_clique_ask_again(g);
         return g;
 }
 
-const char *go_clique_see(const struct go_clique *g, const struct clique **ret) {
+const char *go_clique_see(const struct go_clique *g, const struct clique **ret, bool *ret_labelled) {
         *ret = g->object;
+        *ret_labelled = g->labelled;
         return *g->why ? g->why : NULL;
 }
 
@@ -110,6 +153,8 @@ void go_clique_free(struct go_clique *g) {
         kube_cancel(g->call);
         arena_free(g->arena);
         buf_done(&g->name);
+        free(g->node);
+        free(g->domain_uid);
         free(g->ns);
         free(g);
 }

@@ -10,19 +10,28 @@
 #include "kube/kube_client.h"
 #include "model/clique.h"
 
-/* The ComputeDomainClique, which is read once, without a watch. */
+/* The ComputeDomainClique, and whether the Node has the label by which the DaemonSet of the Go driver selects
+ * it. Both are read once, without a watch: the daemon ends soon after the controller has removed the label,
+ * and stays Ready in the object until it has received SIGTERM. */
 struct go_clique;
 
-/* Requests the object of this ComputeDomain and clique ID; `ns` is the namespace of the daemons. Retries for
- * as long as the server may still answer. `answered` is called when there is an answer, or a new reason why
- * there is none; never from inside this call. */
-struct go_clique *go_clique_ask(struct kube_client *c, const char *ns, const char *domain_uid,
-                                const char *clique_id, void (*answered)(void *u), void *u);
-/* Repeats the request, unless one is pending. The previous result stays valid until the answer. */
+struct go_clique_options { /* the strings are copied */
+        struct kube_client *client;
+        const char *ns; /* of the daemons */
+        const char *domain_uid, *clique_id, *node;
+        /* Called when there is an answer, or a new reason why there is none; never from inside
+         * go_clique_ask(). */
+        void (*answered)(void *u);
+        void *u;
+};
+/* Requests the object of this ComputeDomain and clique ID, and then the Node. Retries for as long as the
+ * server may still answer. */
+struct go_clique *go_clique_ask(const struct go_clique_options *o);
+/* Repeats the requests, unless one is pending. The previous result stays valid until the answers. */
 void go_clique_ask_again(struct go_clique *g);
 /* Returns NULL, and sets *ret to the object as last read (NULL: it does not exist), valid until the next turn
- * of the loop. If the object is not known, returns the reason instead. */
-const char *go_clique_see(const struct go_clique *g, const struct clique **ret);
+ * of the loop, and *ret_labelled. If they are not known, returns the reason instead. */
+const char *go_clique_see(const struct go_clique *g, const struct clique **ret, bool *ret_labelled);
 void go_clique_free(struct go_clique *g); /* NULL is allowed */
 
 /* `dir` is the folder of the ComputeDomain, `/imexd` in the daemon's container. */

@@ -227,6 +227,12 @@ static bool may_prepare_go(const struct answer *a, const struct prepare_daemon *
                           "the IMEX daemon of another ComputeDomain, which the Go driver formed, is still on "
                           "this node: it leaves after the last pod of that ComputeDomain here has ended; "
                           "wait, or choose another node");
+        if (q->go_unlabelled)
+                return no(a,
+                          "the IMEX daemon that the Go driver runs here for ComputeDomain '%s/%s' ends, "
+                          "because the last pod that used it here has ended: this node can join again after "
+                          "the other pods of the ComputeDomain have ended",
+                          q->domain_ns, q->domain_name);
         const char *lacks = go_lacks(entry_in(q->clique, q->node), d->go_address);
         return !lacks ||
                no(a,

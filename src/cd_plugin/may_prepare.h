@@ -8,7 +8,8 @@
  * In a ComputeDomain that the Go driver formed, its daemon must be prepared here, and must be Ready with its
  * present address in the ComputeDomainClique. After a reboot, the entry there stays Ready until the daemon
  * writes its new address, and then its new state. Between these two writes, which follow each other at once,
- * the entry looks like that of a daemon that is Ready. */
+ * the entry looks like that of a daemon that is Ready. The daemon ends when the Node has lost the label of
+ * the ComputeDomain, and its entry stays Ready for a while. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,6 +52,7 @@ struct prepare_question {
         const struct compute_domain_fabric *fabric;       /* for our daemon; NULL: the object does not
                                                              exist */
         const struct clique *clique; /* for the Go driver's daemon; NULL: the object does not exist */
+        bool go_unlabelled; /* the Node has lost the label with which the Go driver's daemon runs here */
 };
 
 /* Finds the channel that is assigned to the ComputeDomain in this node's partition. False: there is none yet;

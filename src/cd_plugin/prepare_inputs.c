@@ -175,14 +175,22 @@ static void on_clique(void *u) {
         claims_reevaluate(op->c);
 }
 
-bool prepare_inputs_get_clique(struct op *op, const char *ns, const char *domain_uid,
-                               const struct clique **ret) {
+bool prepare_inputs_get_clique(struct op *op, const struct prepare_daemon *d, struct prepare_question *q) {
         const struct cd *cd = op->c->o.u;
         struct prepare_inputs *g = op->own;
+        bool labelled;
         if (!g->clique)
-                g->clique = go_clique_ask(op->c->o.kube, ns, domain_uid,
-                                          facts_get(cd->o.facts)->fabric.clique_id, on_clique, op);
-        const char *why = go_clique_see(g->clique, ret);
+                g->clique = go_clique_ask(&(struct go_clique_options){
+                        .client = op->c->o.kube,
+                        .ns = d->go_ns,
+                        .domain_uid = d->go_domain,
+                        .clique_id = facts_get(cd->o.facts)->fabric.clique_id,
+                        .node = cd->o.node,
+                        .answered = on_clique,
+                        .u = op,
+                });
+        const char *why = go_clique_see(g->clique, &q->clique, &labelled);
+        q->go_unlabelled = !labelled;
         if (why)
                 snprintf(op->msg, sizeof op->msg, "%s: %s", cd->o.node, why);
         return !why;

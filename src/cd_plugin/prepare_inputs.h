@@ -11,6 +11,7 @@
 #pragma once
 
 #include "cd_plugin/go_daemon.h"
+#include "cd_plugin/may_prepare.h"
 #include "cd_plugin/state.h"
 
 /* The type of op->own between prepare_inputs_fetch() and prepare_inputs_release(). */
@@ -35,8 +36,7 @@ void prepare_inputs_release(void *u, struct op *op);
 void prepare_inputs_investigate(void *u, struct op *op);
 /* Repeats the request if the watch does not show an object that a list has shown. */
 void prepare_inputs_recheck(struct op *op);
-/* Finds the ComputeDomainClique of this node in a ComputeDomain that the Go driver formed; the first call
- * requests it. False: it is not known; op->msg has the reason. *ret NULL: it does not exist. *ret is valid
+/* For a daemon of the Go driver, finds the ComputeDomainClique of this node and whether the Node has the
+ * label; the first call requests them. False: they are not known; op->msg has the reason. q->clique is valid
  * until the next turn of the loop. */
-bool prepare_inputs_get_clique(struct op *op, const char *ns, const char *domain_uid,
-                               const struct clique **ret);
+bool prepare_inputs_get_clique(struct op *op, const struct prepare_daemon *d, struct prepare_question *q);

@@ -12,7 +12,9 @@
 #include "imex.h"
 #include "world_state.h"
 
-enum { BODY_MAX = 8192 };
+/* RACE_MS: the controller reads the claims of the ComputeDomain on the node, and then removes the label. It
+ * may not have seen a pod that runs for less than this. */
+enum { BODY_MAX = 8192, RACE_MS = 15000 };
 #define GO_SET "computedomain-daemon-%s"
 #define FINALIZERS "'finalizers':['" CD_FINALIZER "']"
 
@@ -22,6 +24,7 @@ struct go_run {
         char pod[128], uid[48], domain[48], clique[16], ip[16];
         struct held held;
         int64_t starts_ms, ready_ms, ends_ms;
+        int64_t unlabelled_ms; /* when its Node lost the label; 0: it has the label */
 };
 static struct go_run runs[MAX_NODES];
 static bool used;
@@ -78,19 +81,33 @@ bool go_driver_has(const char *uid) {
         return used && (store_get(K_SET, DRIVER_NS, name) || store_get(K_TEMPLATE, DRIVER_NS, name));
 }
 
-/* When a Node loses the label, the daemon ends. A pod that is scheduled to the node after that, and prepared
- * before the daemon has ended, is not counted. */
 /* failure: any faults meet after a migration -> no node with a running pod loses its daemon of the Go driver
  * [simulation] */
+static void look_at_label(const char *node, const char *uid) {
+        for (size_t i = 0; i < store_count(K_DOMAIN); i++)
+                if (streq(store_nth(K_DOMAIN, i)->uid, uid) && !version_deleted(store_nth(K_DOMAIN, i)) &&
+                    world_runs_ms(node, uid) > RACE_MS)
+                        sim_broken("%s loses the Go driver's daemon of %s while a pod uses it", node, uid);
+}
+
 void go_driver_look(const struct change *c) {
         const char *uid = used && c->was && !c->gone ? c->was->domain : NULL;
-        if (!uid || streq(c->now->domain, uid) || !go_driver_has(uid) ||
-            world_runs_ms(c->now->name, uid) <= 0)
-                return;
-        for (size_t i = 0; i < store_count(K_DOMAIN); i++)
-                if (streq(store_nth(K_DOMAIN, i)->uid, uid) && !version_deleted(store_nth(K_DOMAIN, i)))
-                        sim_broken("%s loses the Go driver's daemon of %s while a pod uses it", c->now->name,
-                                   uid);
+        const struct node *n = used && !c->gone ? node_named(c->now->name) : NULL;
+        struct go_run *r = n ? &runs[number_of(n)] : NULL;
+        if (r && r->used && streq(c->now->domain, r->domain))
+                r->unlabelled_ms = 0;
+        else if (r && r->used && !r->unlabelled_ms)
+                r->unlabelled_ms = sim_now_ms();
+        if (uid && !streq(c->now->domain, uid) && go_driver_has(uid))
+                look_at_label(c->now->name, uid);
+}
+
+/* failure: any faults meet after a migration -> no pod gets a channel from a daemon of the Go driver that
+ * ends [simulation] */
+void go_driver_prepared(unsigned node, const char *uid, int64_t began_ms) {
+        const struct go_run *r = &runs[node];
+        if (used && r->used && r->unlabelled_ms && began_ms > r->unlabelled_ms && streq(uid, r->domain))
+                sim_broken("a pod on node-%u uses the Go driver's daemon of %s, which ends", node, uid);
 }
 
 bool go_driver_owns(const struct version *v) {

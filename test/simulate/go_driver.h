@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "store.h"
 
@@ -28,6 +29,8 @@ bool go_driver_owns(const struct version *v);
 
 /* Checks a change of a Node. */
 void go_driver_look(const struct change *c);
+/* Checks a claim that the plugin has prepared for a pod; began_ms: when the kubelet called Prepare. */
+void go_driver_prepared(unsigned node, const char *uid, int64_t began_ms);
 
 /* Do the work of the DaemonSet controller, the claim controllers, and the kubelet of the node. */
 void go_driver_step_cluster(void);

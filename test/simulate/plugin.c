@@ -20,6 +20,7 @@
 #include "daemon/folder.h"
 #include "daemon/memory.h"
 #include "disks.h"
+#include "go_driver.h"
 #include "imex.h"
 #include "imex/imex_grants.h"
 #include "looks.h"
@@ -350,6 +351,7 @@ struct dra_op {
         bool unprepare;
         bool again;     /* the claim was already prepared when the call began */
         uint64_t began; /* looks_now() */
+        int64_t began_ms;
         struct sim_event *deadline;
 };
 static LIST_HEAD(, dra_op) calls = LIST_HEAD_INITIALIZER(calls);
@@ -453,6 +455,8 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
                 look_at_channel(h, plugins[h->node].clique);
         if (h->channel && !channels_of_host())
                 look_at_imex(op);
+        if (h->channel && !op->again)
+                go_driver_prepared(h->node, h->domain, op->began_ms);
         h->state = HELD_PREPARED;
         end_call(op);
 }
@@ -514,6 +518,7 @@ static void call(struct held *h, bool unprepare) {
         *op = (struct dra_op){ .held = h, .life = l, .unprepare = unprepare };
         op->again = recorded(l, h->uid) != NULL;
         op->began = looks_now();
+        op->began_ms = sim_now_ms();
         op->deadline = sim_at(sim_now_ms() + KUBELET_WAITS_MS, on_deadline, op);
         LIST_INSERT_HEAD(&calls, op, entry);
         h->call = op;

@@ -79,6 +79,7 @@ void daemon_ready(void) {
 void go_prepared(void) {
         struct dra_op op = { 0 };
         api_go_claim();
+        api_node_label(DOMAIN_A);
         kubelet_prepare(w.claims, &op, "driver", "go-claim", GO_DAEMON);
         world_wait(&op, PREPARED);
 }

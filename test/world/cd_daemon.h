@@ -24,8 +24,8 @@ void daemon_dies(void);
  * lock. */
 void daemon_ready(void);
 
-/* go_prepared() prepares GO_DAEMON. go_starts() starts the daemon with this address. go_comes() does both,
- * with GO_ADDRESS. */
+/* go_prepared() labels the Node with DOMAIN_A and prepares GO_DAEMON. go_starts() starts the daemon with this
+ * address. go_comes() does both, with GO_ADDRESS. */
 void go_prepared(void);
 void go_starts(const char *address);
 void go_comes(void);

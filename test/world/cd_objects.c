@@ -137,6 +137,14 @@ void api_clique(const char *domain, const char *status) {
         api_clique_at(domain, GO_ADDRESS, status);
 }
 
+void api_node_label(const char *domain) {
+        _cleanup_(freep) char *labels = domain ? xasprintf("\"" CD_LABEL "\":\"%s\"", domain) : xstrdup("");
+        _cleanup_(freep) char *json = xasprintf(
+                "{\"metadata\":{\"name\":\"n0\",\"uid\":\"n\",\"resourceVersion\":\"1\",\"labels\":{%s}}}",
+                labels);
+        put_only(&kube_nodes, "", "n0", json);
+}
+
 /* ---- the own Pod ---- */
 
 static void put_pod(const char *rv) {

@@ -50,6 +50,8 @@ void api_assigned(const char *domain);
  * node has this address and status. status "": this node has no entry; NULL: removes the object. */
 void api_clique_at(const char *domain, const char *address, const char *status);
 void api_clique(const char *domain, const char *status); /* at GO_ADDRESS */
+/* The Node has the label of this ComputeDomain; NULL: of none. */
+void api_node_label(const char *domain);
 
 /* Returns an annotation of the plugin's own Pod in the API server, valid until the next call, or NULL if
  * there is none. */

@@ -182,6 +182,39 @@ static void the_clique_is_read_again_while_a_pod_waits(void **state) {
         assert_int_equal(api_gets(&kube_cliques), 2);
 }
 
+/* The DaemonSet controller deletes its Pod, but its entry is Ready until it has received SIGTERM. */
+/* failure: a Node has lost the label of the Go driver's daemon -> no pod gets a channel from this daemon [go]
+ */
+static void a_daemon_whose_Node_has_lost_the_label_prepares_no_claim(void **state) {
+        struct dra_op op = { .timeout_ms = WAITS_INVESTIGATE_MS + 2000 };
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "Ready");
+        api_node_label(NULL);
+        waits_with(
+                "c1", CLAIM_1,
+                "n0: the IMEX daemon that the Go driver runs here for ComputeDomain 'user/cd' ends, because "
+                "the last pod that used it here has ended: this node can join again after the other pods "
+                "of the ComputeDomain have ended");
+        api_node_label(DOMAIN_B);
+        waits_with("c1", CLAIM_1, "'user/cd' ends, because");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        api_node_label(DOMAIN_A); /* somebody had removed it, and the controller restores it */
+        prepared_in_time(&op);
+}
+
+/* failure: the labels of the Node cannot be read -> no pod gets a channel from the Go driver's daemon [go] */
+static void an_unreadable_Node_prepares_no_claim(void **state) {
+        (void)state;
+        go_comes();
+        api_clique(DOMAIN_A, "Ready");
+        api.fails_for = "n0";
+        api.fails_with = ERR_DENIED;
+        waits_with("c1", CLAIM_1, "n0: cannot read the labels of the Node: refused");
+}
+
 static void an_unreadable_clique_prepares_no_claim(void **state) {
         (void)state;
         go_comes();
@@ -270,6 +303,8 @@ int main(void) {
                 T(after_a_reboot_the_clique_counts_when_the_daemon_has_written_its_address),
                 T(a_half_written_configuration_prepares_no_claim),
                 T(the_clique_is_read_again_while_a_pod_waits),
+                T(a_daemon_whose_Node_has_lost_the_label_prepares_no_claim),
+                T(an_unreadable_Node_prepares_no_claim),
                 T(an_unreadable_clique_prepares_no_claim),
                 T(a_channel_waits_for_its_daemon),
                 T(on_a_node_with_our_daemon_its_pods_wait),
