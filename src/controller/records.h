@@ -242,9 +242,9 @@ bool records_owns(const struct controller *c, const struct compute_domain *cd, c
 struct controller_domain *records_find(const struct controller *c, const char *uid);
 struct controller_domain *records_make(struct controller *c, const char *uid);
 void records_forget(struct controller_domain *d);
-/* Records that the Node was deleted, or left the partition, while it had a daemon, which may still run there
- * for a minute from now. `clique` is its partition; NULL or empty: unknown, so it may be any.
- * records_exists() records that the Node exists in this partition. */
+/* Records that the Node was deleted while it had a daemon, which may still run there for a minute from now.
+ * `clique` is its partition; NULL or empty: unknown, so it may be any. records_exists() records that the Node
+ * exists in this partition. */
 void records_vanished(struct controller *c, const char *clique, const char *node);
 void records_exists(struct controller *c, const char *clique, const char *node);
 /* Returns for how many seconds daemons of such Nodes may still run in this partition; 0: none can. */

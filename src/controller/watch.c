@@ -191,8 +191,6 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         }
         if (was && was->imex_daemon && !is)
                 records_vanished(c, was->clique_id ? was->clique_id : records_node_clique(c, name), name);
-        else if (was && was->imex_daemon && was->clique_id && !streq(was->clique_id, is->clique_id))
-                records_vanished(c, was->clique_id, name);
         records_queue_node(c, name);
         records_queue_domains_of_node(c, name);
         if (!was || !is)

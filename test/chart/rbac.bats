@@ -128,8 +128,8 @@ may_watch() {
 @test "every watch of controller, plugin and daemon is allowed in every mode, and so is the creation of the definition of fabric objects" {
 	local imex=resources.computeDomains.imex all mode plugin daemon
 	all=$(watched controller/watch.c)
-	plugin=$(watched cd_plugin/{fabric_watch,lookup,own_pod,rack_watch}.c node/{leaving,slice_publisher}.c)
-	daemon=$(watched daemon)
+	plugin=$(watched {cd_plugin/{cd_plugin_main,fabric_watch,lookup,own_pod},kube/report_sender,node/{plugin_shutdown,slice_publisher}}.c)
+	daemon=$(watched daemon kube/report_sender.c)
 	echo "watched: $all, by the plugin $plugin, by a daemon $daemon"
 	jq --exit-status 'length == 10 and contains(["resource.nvidia.com/computedomainfabrics", "apps/daemonsets", "/pods"])' <<<"$all"
 	jq --exit-status 'sort == ["/nodes", "/pods", "resource.k8s.io/resourceslices", "resource.nvidia.com/computedomainfabrics", "resource.nvidia.com/computedomains"]' <<<"$plugin"
