@@ -45,8 +45,9 @@ struct leader {
         uint64_t observed_ms; /* when we first saw that version, by our own clock: clocks of other machines do
                                  not count */
         uint64_t called_ms, renewed_ms, retry_at_ms;
-        char written[TIME_MAX];     /* renewTime of the write in flight */
-        char unknown[TIME_MAX];     /* renewTime of the last write that got no answer; "": none */
+        char written[TIME_MAX];     /* renewTime of the last write, sent at called_ms; "": none */
+        char unknown[TIME_MAX];     /* renewTime of the last write that may have arrived although it
+                                       failed; "": none */
         uint64_t unknown_called_ms; /* when it was sent */
         uint64_t read_from; /* the version known when the read in flight was sent */
         char *reported;     /* the identity last reported to `observed` */

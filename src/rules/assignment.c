@@ -435,13 +435,20 @@ static bool is_known(const struct assignment_input *in, const struct assignment_
         return !uid;
 }
 
+/* The node that has seen the highest epoch; NULL: no node has seen one. */
+static const struct assignment_node *foremost(const struct assignment_input *in) {
+        const struct assignment_node *first = NULL;
+        for (size_t i = 0; i < in->n_nodes; i++)
+                if (assignment_counts(&in->nodes[i]) &&
+                    seen_epoch(&in->nodes[i]) > (first ? seen_epoch(first) : 0))
+                        first = &in->nodes[i];
+        return first;
+}
+
 /* The highest epoch that any node has seen; 0: none. */
 static int64_t reported_epoch(const struct assignment_input *in) {
-        int64_t last = 0;
-        for (size_t i = 0; i < in->n_nodes; i++)
-                if (assignment_counts(&in->nodes[i]) && seen_epoch(&in->nodes[i]) > last)
-                        last = seen_epoch(&in->nodes[i]);
-        return last;
+        const struct assignment_node *first = foremost(in);
+        return first ? seen_epoch(first) : 0;
 }
 
 /* The report of this node shows that the object may lack assignments that daemons have. */
@@ -452,16 +459,6 @@ static bool has_sign(const struct assignment_input *in, const struct assignment_
         if (assignment_is_set(r->object) && !streq(r->object, in->object))
                 return true;
         return !is_known(in, n);
-}
-
-/* The node that reports the highest epoch. */
-static const char *foremost(const struct assignment_input *in) {
-        const struct assignment_node *first = NULL;
-        for (size_t i = 0; i < in->n_nodes; i++)
-                if (assignment_counts(&in->nodes[i]) &&
-                    (!first || seen_epoch(&in->nodes[i]) > seen_epoch(first)))
-                        first = &in->nodes[i];
-        return first ? first->name : NULL;
 }
 
 static bool has_answered(const struct assignment_node *n, const char *object, int64_t recount) {
@@ -485,8 +482,8 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
         ret->recount = in->recount;
         if ((in->rolled_back || is_older || (sign && !in->recount)) && ret->epoch < INT64_MAX)
                 ret->recount = ++ret->epoch;
-        if (in->recount && is_older)
-                ret->ahead = foremost(in);
+        const struct assignment_node *first = in->recount && is_older ? foremost(in) : NULL;
+        ret->ahead = first ? first->name : NULL;
         for (size_t i = 0; i < in->n_nodes && ret->recount; i++)
                 if (in->nodes[i].expected && !in->nodes[i].dead &&
                     !has_answered(&in->nodes[i], in->object, ret->recount))

@@ -141,7 +141,7 @@ struct assignment {
         int64_t epoch, recount;
         bool changed;
         const char *ahead;   /* the running recount begins again, because this node reports a later epoch than
-                                the   object; NULL: it does not */
+                                the object; NULL: it does not */
         bool repaired;       /* a node runs an assignment that the object did not list, or that it listed with
                                 another index */
         const char **silent; /* nodes that a recount waits for */

@@ -317,9 +317,21 @@ static void an_older_version_of_the_fabric_object_starts_a_recount(void **state)
         assert_non_null(strstr(w->fabric, "\"recount\":0,"));
 }
 
+/* The controller sees that the object was deleted, and then another one with these members. */
+static void replace_object(struct world *w, const char *more) {
+        _cleanup_(freep) char *events =
+                xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n"
+                          "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"" CLIQUE
+                          "\",\"uid\":\"" OTHER_OBJECT
+                          "\",\"resourceVersion\":\"20\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                          "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[\"n1\"],\"nodes\":1%s}}\n",
+                          w->object, more);
+        fake_chunk(w->fabrics_watch, events);
+}
+
 /* failure: the fabric object is deleted before a daemon has reported its assignment -> a recount starts
  * [etcd]
- * */
+ */
 static void a_new_object_after_one_with_assignments_starts_a_recount(void **state) {
         struct world *w = *state;
         world_is_assigned(w);
@@ -327,13 +339,7 @@ static void a_new_object_after_one_with_assignments_starts_a_recount(void **stat
         world_has_reported(w, REPORT_IN(BOOT, "", ""));
         leading_start(&w->l);
         run_for(&w->l.loop, 300);
-        _cleanup_(freep) char *deleted = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", w->object);
-        fake_chunk(w->fabrics_watch, deleted);
-        fake_chunk(w->fabrics_watch,
-                   "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"" CLIQUE
-                   "\",\"uid\":\"" OTHER_OBJECT
-                   "\",\"resourceVersion\":\"20\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
-                   "\"tableOf\":\"" OTHER_OBJECT "\",\"members\":[\"n1\"],\"nodes\":1}}\n");
+        replace_object(w, "");
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
         assert_non_null(strstr(w->fabric, "\"epoch\":1,\"recount\":1,"));
         run_for(&w->l.loop, 300);
@@ -352,13 +358,7 @@ static void a_restored_object_with_an_earlier_recount_starts_another_one(void **
         world_has_reported(w, REPORT_IN(BOOT, OTHER_OBJECT, ",\"recount\":5"));
         leading_start(&w->l);
         run_for(&w->l.loop, 300);
-        _cleanup_(freep) char *deleted = xasprintf("{\"type\":\"DELETED\",\"object\":%s}\n", w->object);
-        fake_chunk(w->fabrics_watch, deleted);
-        fake_chunk(w->fabrics_watch,
-                   "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"" CLIQUE
-                   "\",\"uid\":\"" OTHER_OBJECT "\",\"resourceVersion\":\"20\",\"creationTimestamp\":\"2026-"
-                                                "01-01T00:00:00Z\"},\"tableOf\":\"" OTHER_OBJECT
-                   "\",\"members\":[\"n1\"],\"nodes\":1,\"epoch\":5,\"recount\":5}}\n");
+        replace_object(w, ",\"epoch\":5,\"recount\":5");
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"recount\":6,"));
         run_for(&w->l.loop, 300);
         assert_null(strstr(w->fabric, ASSIGNS));
