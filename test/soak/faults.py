@@ -680,7 +680,7 @@ ENDS_DOMAIN = [domain_deleted_under_its_workload, domain_made_again_with_its_nam
 # Faults during which no workload changes, because the API server is away.
 NO_API = [api_server_gone, etcd_restored]
 # Faults in which users do something in several steps: a backup between them would need the users again.
-NO_BACKUP = [*ENDS_DOMAIN, chart_upgraded, node_gone_for_good, node_cordoned]
+NO_BACKUP = [*ENDS_DOMAIN, chart_upgraded, node_gone_for_good, node_moves_to_another_clique, node_cordoned]
 # Faults that strike alone, at these fractions of the storm.
 PLANNED = {etcd_restored: (0.2, 0.6)}
 # The relative frequency of each fault.
