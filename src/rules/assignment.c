@@ -237,9 +237,11 @@ static bool has_room(const struct work *w, int64_t index) {
         return index >= 0 && index < w->imex.slots;
 }
 
-/* The node runs a later epoch in the same IMEX domain, so this epoch has ended. */
+/* The node runs a later epoch in the same IMEX domain, so this epoch has ended. Or it runs this epoch in
+ * another IMEX domain: the object was restored, and gave the epoch again. The node never takes it. */
 static bool is_overtaken(const struct work *w, const struct assignment_node *n, int64_t epoch) {
-        return streq(running_domain(w->in, n), w->uid) && n->report.epoch > epoch;
+        const char *uid = running_domain(w->in, n);
+        return uid && (streq(uid, w->uid) ? n->report.epoch > epoch : n->report.epoch == epoch);
 }
 
 static void assignment_keep(struct work *w, const struct fabric_assignment *a) {

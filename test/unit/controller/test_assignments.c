@@ -521,7 +521,7 @@ static void a_daemon_is_healthy_only_in_the_domain_that_its_partition_lists(void
         leading_start(&w->l);
         assert_non_null(strstr(health_of(w), "True "));
         /* The isolation changes, and the daemon has not left the IMEX domain of a ComputeDomain yet. */
-        w->report = RUNS("3", "7");
+        w->report = RUNS("3", "6");
         assert_non_null(strstr(health_of(w), "False n1 is DOWN: its daemon still serves"));
         /* No object lists the IMEX domain that the daemon serves. */
         stands(w, BY_DAEMONS, "channel");

@@ -600,6 +600,17 @@ static void an_overtaken_assignment_is_not_listed(void **state) {
         assert_int_equal(w->out.domains[0].n_assignments, 1);
 }
 
+/* failure: a leader assigns before it notices a restore of etcd -> no epoch is listed twice [etcd] */
+static void an_epoch_that_runs_in_another_domain_is_not_listed(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w);
+        add_domain(w, "e");
+        n->report.domain = "e"; /* in an object that was newer than the restored one */
+        step(w);
+        assert_null(of(w, "d", "n0"));
+        assert_int_equal(of(w, "e", "n0")->epoch, n->report.epoch);
+}
+
 /* ---- bounds ---- */
 
 /* failure: a daemon's token reports huge epochs -> epochs are not used up [tenants] */
@@ -779,6 +790,7 @@ int main(void) {
                 T(a_doubtful_report_takes_no_index_from_a_node_that_runs_with_it),
                 T(a_running_assignment_counts_more_than_another_listed_domain),
                 T(an_overtaken_assignment_is_not_listed),
+                T(an_epoch_that_runs_in_another_domain_is_not_listed),
                 T(a_node_cannot_use_up_the_epochs),
                 T(the_last_epoch_is_not_assigned),
                 T(an_impossible_index_blocks_no_other),
