@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "daemon.h"
 #include "looks.h"
+#include "faults.h"
 #include "lying.h"
 #include "sim.h"
 #include "world.h"
@@ -102,8 +103,8 @@ void imex_crash(unsigned node, const char *domain) {
         end_in(p, 0, -1, SIGSEGV);
 }
 
-/* Reports the end of a READY nvidia-imex to the world, which checks the reason. Until the daemon knows that it
- * is READY, no claim is prepared with it. */
+/* Reports the end of a READY nvidia-imex to the world, which checks the reason. Until the daemon knows that
+ * it is READY, no claim is prepared with it. */
 static void judge_end(const struct process *p) {
         if (p->ctl || p->ending || !is_ready(p) || !p->reported)
                 return;
@@ -211,13 +212,22 @@ static void on_begun(void *u) {
         print(p, line);
 }
 
+static bool predates_restore(const struct process *p) {
+        return faults_careless() && p->started_ms < faults_served_ms();
+}
+
+bool imex_predates_restore(unsigned node) {
+        const char *domain = imex_domain(node);
+        return domain && predates_restore(living(node, domain));
+}
+
 /* By the rules of Kubernetes, nothing runs on a node whose Node has not existed for a minute. */
-static bool is_excused(unsigned node) {
-        return lying_excuses(node) || world_is_given_up(node);
+static bool is_excused(const struct process *p) {
+        return lying_excuses(p->node) || world_is_given_up(p->node) || predates_restore(p);
 }
 
 static void check_index(const struct process *o, const struct process *p) {
-        bool excused = is_excused(o->node) || is_excused(p->node);
+        bool excused = is_excused(o) || is_excused(p);
         if (o->id == p->id && p->id >= 0 && streq(o->domain, p->domain) && !excused &&
             world_same_clique(o->node, p->node))
                 sim_broken("two nvidia-imex run with index %" PRId64 " of %s: on node-%u and on node-%u",

@@ -15,6 +15,10 @@ int64_t imex_id(unsigned node, const char *domain);
 bool imex_serves(unsigned node, const char *domain);
 /* Returns the IMEX domain whose nvidia-imex runs on the node and is not ending, or NULL if there is none. */
 const char *imex_domain(unsigned node);
+/* Returns whether the nvidia-imex of imex_domain() began before a restore for which nobody stopped the
+ * controllers. A controller that leads before the daemon has reported again does not know it
+ * (docs/how-to/restore.md). */
+bool imex_predates_restore(unsigned node);
 /* Checks that no two running nvidia-imex of a partition have the same index in an IMEX domain. Call it when
  * the consequences of earlier false reports have ended. */
 void imex_check(void);
