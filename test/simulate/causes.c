@@ -3,13 +3,10 @@
  * name another cause, and with admin rights it must nearly always name the cause.
  *
  *   causes [--seeds FIRST-LAST] [--jobs N] [--fault NAME] [--log] */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "answers.h"
 #include "api/names.h"
@@ -25,6 +22,7 @@
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
+#include "stage.h"
 #include "transport.h"
 #include "world/cached_members.h"
 #include "world.h"
@@ -61,7 +59,6 @@ static struct {
         struct answers options;
         struct results *results;
         uv_loop_t loop;
-        char folder[64];
 } run;
 
 static void every_plugin_withholds(void) {
@@ -333,47 +330,25 @@ static void users_begin(void *u) {
 
 /* ---- the program ---- */
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        return remove(path);
-}
-
-static void end(int status) {
-        fflush(stdout);
-        (void)nftw(run.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        _exit(status);
-}
-
 static void on_changed(enum kind k, const struct change *c) {
         promises_look(k, c);
         transport_changed(k);
 }
 
-static void over(void *u) {
-        *(bool *)u = true;
-}
-
 /* Runs in its own process. */
 static void simulate_one(const struct fault_sort *f, uint64_t seed, struct results *r, bool log) {
-        bool ends = false;
         run.fault = f;
         run.node = -1;
         run.results = r;
         run.log = log;
         clearenv(); /* the programs read the environment */
-        snprintf(run.folder, sizeof run.folder, "/dev/shm/causes.XXXXXX");
-        BUG_ON(!mkdtemp(run.folder) || chdir(run.folder) < 0);
         sim_seed(seed);
         sim_log_show(log);
-        uv_loop_init(&run.loop);
-        sim_agenda_init(&run.loop);
-        store_on_change(on_changed);
         /* Isolation "domain"; "channel" with daemons; host-managed with "channel". */
         if (seed % 3 != 1)
                 channels_use(DOMAINS, seed % 3 == 2);
-        plugins_begin(&run.loop);
-        world_begin(&run.loop, NODES, DOMAINS);
-        for (unsigned i = 0; i < REPLICAS; i++)
-                replica_start(i, &run.loop);
+        stage_begin(&run.loop, on_changed, NODES, DOMAINS);
+        stage_start_replicas(&run.loop);
         world_calm();
         for (unsigned i = 0; i < w.n_domains; i++)
                 w.domains[i].next_ms = INT64_MAX;
@@ -386,13 +361,11 @@ static void simulate_one(const struct fault_sort *f, uint64_t seed, struct resul
                 sim_at(BEGIN_MS + 60000, strike, NULL);
         sim_at(BEGIN_MS + WAITED_MS, on_ask, NULL);
         sim_at(BEGIN_MS, on_compare, NULL);
-        sim_at(END_MS, over, &ends);
         look(NULL);
-        while (!ends && !sim_first_broken())
-                uv_run(&run.loop, UV_RUN_ONCE);
-        if (sim_first_broken())
+        bool good = stage_run(&run.loop, END_MS);
+        if (!good)
                 printf("%s, seed %llu: BROKEN %s\n", f->name, (unsigned long long)seed, sim_first_broken());
-        end(sim_first_broken() ? EXIT_FAILURE : EXIT_SUCCESS);
+        stage_end(good ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static void add(struct counts *sum, const struct counts *c) {
@@ -409,35 +382,20 @@ static void print(const char *what, const struct results *r) {
                r->user.wrong, r->user.unknown);
 }
 
-static bool reap(unsigned *running) {
-        int status;
-        if (wait(&status) < 0)
-                return false;
-        --*running;
-        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 static int simulate_all(uint64_t first, uint64_t last, unsigned jobs, const char *only, bool log) {
         struct results all = { 0 };
-        unsigned running = 0, broken = 0, missing = 0;
+        struct stage_processes p = { .jobs = jobs };
+        unsigned missing = 0;
         for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
                 if (only && !streq(only, faults[i].name))
                         continue;
                 struct results *own = mmap(NULL, sizeof *own * (size_t)(last - first + 1),
                                            PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
                 BUG_ON(own == MAP_FAILED);
-                for (uint64_t seed = first; seed <= last; seed++) {
-                        if (running == jobs)
-                                broken += !reap(&running);
-                        fflush(stdout);
-                        pid_t pid = fork();
-                        BUG_ON(pid < 0);
-                        if (pid == 0)
+                for (uint64_t seed = first; seed <= last; seed++)
+                        if (stage_fork(&p))
                                 simulate_one(&faults[i], seed, &own[seed - first], log);
-                        running++;
-                }
-                while (running)
-                        broken += !reap(&running);
+                stage_wait(&p);
                 struct results sum = { 0 };
                 for (uint64_t seed = first; seed <= last; seed++) {
                         add(&sum.admin, &own[seed - first].admin);
@@ -453,7 +411,7 @@ static int simulate_all(uint64_t first, uint64_t last, unsigned jobs, const char
         printf("the members of %u ComputeDomains are equal from lists and from caches\n", all.compared);
         if (missing)
                 printf("%u faults kept no pod waiting\n", missing);
-        return !broken && !missing && !all.admin.wrong && !all.user.wrong &&
+        return !p.failed && !missing && !all.admin.wrong && !all.user.wrong &&
                                all.admin.unknown * 100 < all.admin.asked * MOST_UNKNOWN_PERCENT
                        ? EXIT_SUCCESS
                        : EXIT_FAILURE;

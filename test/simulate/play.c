@@ -6,11 +6,9 @@
  *   play EVENT SEED
  *
  * Exit status 77: with this seed the event does not apply. */
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/names.h"
 #include "base/stderr.h"
@@ -24,6 +22,7 @@
 #include "replica.h"
 #include "server.h"
 #include "sim.h"
+#include "stage.h"
 #include "transport.h"
 #include "world.h"
 #include "world_state.h"
@@ -39,11 +38,10 @@ struct event {
 static struct {
         uv_loop_t loop;
         const struct event *event;
-        char folder[32]; /* the folder of the nodes' files */
         bool prints;
         char pods[MOST_PODS][48]; /* names, in the order in which they appeared */
         unsigned n_pods;
-} run = { .folder = "/tmp/play.XXXXXX" };
+} run;
 
 /* ---- visible changes ---- */
 
@@ -255,26 +253,11 @@ static const struct event events[] = {
         { "template-missing", template_missing },
 };
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        return remove(path);
-}
-
-/* Ends the process without cleaning up. */
-static void end(int status) {
-        fflush(stdout);
-        (void)nftw(run.folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        _exit(status);
-}
-
 static void happen(void *u) {
         BUG_ON(!run.event->happen || !daemon_pod());
         run.prints = true;
         if (!run.event->happen())
-                end(SKIPPED);
-}
-
-static void over(void *u) {
-        *(bool *)u = true;
+                stage_end(SKIPPED);
 }
 
 /* ---- the program ---- */
@@ -288,7 +271,6 @@ static const struct event *event_named(const char *name) {
 
 int main(int argc, char **argv) {
         const struct event *e = run.event = argc == 3 ? event_named(argv[1]) : NULL;
-        bool ends = false;
         if (!e) {
                 fprintf(stderr, "play EVENT SEED\n");
                 for (size_t i = 0; i < ARRAY_LEN(events); i++)
@@ -296,21 +278,14 @@ int main(int argc, char **argv) {
                 return EXIT_FAILURE;
         }
         clearenv(); /* the programs read the environment */
-        BUG_ON(!mkdtemp(run.folder) || chdir(run.folder) < 0);
         sim_seed(strtoull(argv[2], NULL, 10));
         sim_log_show(false);
-        uv_loop_init(&run.loop);
-        sim_agenda_init(&run.loop);
-        store_on_change(see);
-        plugins_begin(&run.loop);
-        world_begin(&run.loop, 1, 0);
+        stage_begin(&run.loop, see, 1, 0);
         sim_at(WANTED_MS, wanted, NULL);
         if (e->happen)
                 sim_at(EVENT_MS, happen, NULL);
-        sim_at(EVENT_MS + WATCH_MS, over, &ends);
-        while (!ends && !sim_first_broken())
-                uv_run(&run.loop, UV_RUN_ONCE);
-        if (sim_first_broken())
+        bool good = stage_run(&run.loop, EVENT_MS + WATCH_MS);
+        if (!good)
                 fprintf(stderr, "broken: %s\n", sim_first_broken());
-        end(sim_first_broken() ? EXIT_FAILURE : EXIT_SUCCESS);
+        stage_end(good ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -4,14 +4,12 @@
  *
  * A run has four parts: a storm of faults; a calm, in which every ComputeDomain must form; a quiet time, in
  * which no program may write; and an end, in which everything must be deleted. */
-#include <ftw.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/stderr.h"
@@ -35,6 +33,7 @@
 #include "server.h"
 #include "shortages.h"
 #include "sim.h"
+#include "stage.h"
 #include "transport.h"
 #include "world.h"
 
@@ -182,28 +181,6 @@ static void look(void *u) {
         }
 }
 
-/* ---- the files of the nodes ---- */
-
-static char folder[64];
-
-/* In memory if possible. The paths are relative, so that they are the same in each run. */
-static void make_folder(void) {
-        snprintf(folder, sizeof folder, "/dev/shm/simulate.XXXXXX");
-        if (!mkdtemp(folder)) {
-                snprintf(folder, sizeof folder, "/tmp/simulate.XXXXXX");
-                BUG_ON(!mkdtemp(folder));
-        }
-        BUG_ON(chdir(folder) < 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *f) {
-        return remove(path);
-}
-
-static void remove_folder(void) {
-        (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static void clean_up(void) {
         replicas_end();
         world_end();
@@ -218,7 +195,7 @@ static void clean_up(void) {
         looks_done();
         server_done();
         store_done();
-        remove_folder();
+        stage_remove_folder();
 }
 
 static int64_t *simulated_ms; /* of all seeds together; each seed has its own process */
@@ -254,14 +231,8 @@ static int simulate(const struct options *o, uint64_t seed) {
         if (o->fresh_pods)
                 replicas_use_fresh_pods();
         sim_log_show(o->log);
-        uv_loop_init(&run.loop);
-        sim_agenda_init(&run.loop);
-        store_on_change(on_changed);
-        make_folder();
-        plugins_begin(&run.loop);
-        world_begin(&run.loop, o->nodes, o->domains);
-        for (unsigned i = 0; i < REPLICAS; i++)
-                replica_start(i, &run.loop);
+        stage_begin(&run.loop, on_changed, o->nodes, o->domains);
+        stage_start_replicas(&run.loop);
         enter(STORM, (int64_t)o->minutes * 60000);
         faults_begin(&hooks, o->faults, REPLICAS + world_nodes(), run.until_ms);
         look(NULL);
@@ -281,9 +252,7 @@ static int simulate(const struct options *o, uint64_t seed) {
                         if (flag_is_set(o, i))
                                 printf(" %s", flags[i].flag);
                 printf("%s%s --log\n", o->faults ? " --faults " : "", str_or(o->faults, ""));
-                fflush(stdout);
-                remove_folder();
-                _exit(EXIT_FAILURE); /* without cleaning up */
+                stage_end(EXIT_FAILURE);
         }
         if (!o->for_s)
                 printf("seed %llu: %.1f virtual minutes, %llu writes, formed in %.1f s, deleted in %.1f s, "
@@ -297,37 +266,18 @@ static int simulate(const struct options *o, uint64_t seed) {
 
 /* ---- many seeds, each in its own process ---- */
 
-static bool reap(unsigned *running) {
-        int status;
-        if (wait(&status) < 0)
-                return false;
-        --*running;
-        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 static int simulate_all(const struct options *o) {
-        unsigned running = 0, broken = 0;
+        struct stage_processes p = { .jobs = o->jobs };
         uint64_t seed = o->first;
         int64_t end = sim_real_s() + o->for_s;
-        for (; o->for_s ? sim_real_s() < end : seed <= o->last; seed++) {
-                if (running == o->jobs)
-                        broken += !reap(&running);
-                fflush(stdout);
-                pid_t pid = fork();
-                if (pid == 0)
+        for (; o->for_s ? sim_real_s() < end : seed <= o->last; seed++)
+                if (stage_fork(&p))
                         exit(simulate(o, seed));
-                if (pid < 0) {
-                        perror("fork");
-                        return EXIT_FAILURE;
-                }
-                running++;
-        }
-        while (running)
-                broken += !reap(&running);
+        bool good = stage_wait(&p);
         printf("seeds %llu to %llu with %u nodes, %u domains, %u minutes: %.1f virtual hours, %u broken\n",
                (unsigned long long)o->first, (unsigned long long)seed - 1, o->nodes, o->domains, o->minutes,
-               (double)*simulated_ms / 3600000, broken);
-        return broken ? EXIT_FAILURE : EXIT_SUCCESS;
+               (double)*simulated_ms / 3600000, p.failed);
+        return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Removes the first word of the list if it is `word`. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "base/mem.h"
 #include "cd_plugin/lookup.h"
 
@@ -61,14 +61,10 @@ static void on_done(void *u, struct lookup_list *l, const struct err *e) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         uv_loop_init(&w->loop);
         w->asked = BUF_INIT(1024);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config k = { .server = url };
-        const struct kube_client_options o = { .config = &k, .user_agent = "t" };
-        assert_int_equal(kube_client_new(&w->loop, &o, &w->client, &e), 0);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         *state = w;
         return 0;
 }

@@ -70,17 +70,15 @@ static bool of_daemons(const char *path) {
         return fake_has(path, CD_DAEMON_OBJECT) && !fake_has(path, "computeDomain");
 }
 
-static char *items_of(void *u, const char *path, const char **ret_kind) {
+static char *items_of(void *u, const char *path) {
         struct world *w = u;
         _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
         if (fake_has(path, "/nodes")) {
-                *ret_kind = "Node";
                 for (unsigned i = 1; i <= w->n_daemons; i++)
                         add_node(w, i, 1, w->node_spec, w->boot, &b);
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/pods")) {
-                *ret_kind = "Pod";
                 for (unsigned i = 1 + w->n_missing; w->has_daemon && of_daemons(path) && i <= w->n_daemons;
                      i++)
                         add_daemon(w, i, 1, &b);
@@ -96,7 +94,6 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/resourceslices")) {
-                *ret_kind = "ResourceSlice";
                 for (unsigned i = 1; w->slice && i <= w->n_daemons; i++)
                         buf_addf(&b,
                                  "%s{\"metadata\":{\"name\":\"s%u\",\"uid\":\"s%u\",\"resourceVersion\":"
@@ -107,33 +104,22 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                                  i > 1 ? "," : "", i, i, i, i > 1 ? CLIQUE : w->slice);
                 return xstrdup(buf_str(&b));
         }
-        if (fake_has(path, "/resourceclaimtemplates")) {
-                *ret_kind = "ResourceClaimTemplate";
+        if (fake_has(path, "/resourceclaimtemplates"))
                 return xstrdup(fake_has(path, CD_DAEMON_OBJECT) ? str_or(w->daemon_template, "")
                                                                 : w->templates);
-        }
         if (fake_has(path, "/resourceclaims")) {
-                *ret_kind = "ResourceClaim";
                 w->n_claim_lists++;
                 return xstrdup(w->claims);
         }
         if (fake_has(path, "/v1beta1/computedomainfabrics")) {
-                *ret_kind = "ComputeDomainFabric";
                 free(w->object);
                 w->object = w->assignments ? fabric_text(w, w->restored ? 3 : 5) : NULL;
                 return xasprintf("%s%s", w->object ? w->object : "", w->elsewhere ? ANOTHER_FABRIC : "");
         }
-        if (fake_has(path, "/computedomaincliques")) {
-                *ret_kind = "ComputeDomainClique";
-                return xstrdup("");
-        }
-        if (fake_has(path, "/daemonsets") && !of_daemons(path)) {
-                *ret_kind = "DaemonSet";
+        if (fake_has(path, "/daemonsets") && !of_daemons(path))
                 return xstrdup(w->go_set ? GO_SET : "");
-        }
         if (fake_has(path, "/daemonsets")) {
                 char hash[17];
-                *ret_kind = "DaemonSet";
                 objects_daemonset_hash(&w->l.c.settings, hash);
                 return xasprintf(
                         !w->has_set
@@ -143,14 +129,11 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                                   "\"" CD_ANNOTATION_TEMPLATE "\":\"%s\"}}}",
                         hash);
         }
-        if (fake_has(path, "/namespaces/kube-node-lease/leases")) {
-                *ret_kind = "Lease";
+        if (fake_has(path, "/namespaces/kube-node-lease/leases"))
                 return xasprintf("{\"metadata\":{\"name\":\"n1\"},\"spec\":{\"renewTime\":"
                                  "\"2026-02-01T00:00:%02u.000000Z\"}}",
                                  w->n_lease_lists++ % 60);
-        }
         if (fake_has(path, "/computedomains")) {
-                *ret_kind = "ComputeDomain";
                 w->n_domain_lists++;
                 return xstrdup(w->domains);
         }
@@ -287,11 +270,10 @@ static void on_asked(struct world *w, struct fake_conn *c, const struct fake_req
 
 /* A list that is older than the object in the cache. */
 static void on_restored(struct world *w, struct fake_conn *c, const struct fake_request *r) {
-        const char *kind;
-        _cleanup_(freep) char *items = items_of(w, r->path, &kind);
+        _cleanup_(freep) char *items = items_of(w, r->path);
         _cleanup_(freep) char *list =
-                xasprintf("{\"metadata\":{\"resourceVersion\":\"4\"},\"items\":[%s]}", items);
-        fake_list(c, r, kind, list);
+                xasprintf("{\"metadata\":{\"resourceVersion\":\"4\"},\"items\":[%s]}", str_or(items, ""));
+        fake_list(c, r, leading_kind_of(r->path), list);
 }
 
 static void on_watch(struct world *w, struct fake_conn *c, const struct fake_request *r) {

@@ -2,7 +2,7 @@
 /* leading: a leading controller and an API server that the test simulates. It offers resource.k8s.io/v1. */
 #pragma once
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "controller/controller.h"
 
 struct leading {
@@ -18,8 +18,6 @@ struct leading {
 /* `on_request` answers, with u. */
 static inline void leading_init(struct leading *l, fake_fn *on_request, void *u) {
         static const char *namespaces[] = { "driver" };
-        struct err e;
-
         l->config = (struct config){ .ns = "driver",
                                      .plugin_selector = "app=plugin",
                                      .daemon = { .ns = "driver",
@@ -33,12 +31,7 @@ static inline void leading_init(struct leading *l, fake_fn *on_request, void *u)
                                      .n_namespaces = 1 };
         uv_loop_init(&l->loop);
         l->server = fake_server_new(&l->loop, 0, on_request, u);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(l->server));
-        struct kube_config kube = { .server = url };
-        assert_int_equal(kube_client_new(&l->loop,
-                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
-                                         &l->client, &e),
-                         0);
+        l->client = fake_client_new(&l->loop, l->server, 0, 0);
         l->events = event_recorder_new(l->client, "test", NULL);
         l->metrics = metrics_new();
 }
@@ -53,11 +46,16 @@ static inline void leading_set_mode(struct leading *l, const char *gates_text, c
         assert_int_equal(mode_resolve(&gates, NULL, isolation, &l->config.mode, &e), 0);
 }
 
-static inline void leading_start(struct leading *l) {
+/* Starts the controller, which does not lead. */
+static inline void leading_stand_by(struct leading *l) {
         controller_start(&l->c, &(struct controller_options){ .config = &l->config,
                                                               .client = l->client,
                                                               .events = l->events,
                                                               .metrics = l->metrics });
+}
+
+static inline void leading_start(struct leading *l) {
+        leading_stand_by(l);
         controller_lead(&l->c);
         RUN_UNTIL(&l->loop, records_synced(&l->c));
 }
@@ -71,35 +69,40 @@ static inline void leading_done(struct leading *l) {
         loop_end(&l->loop);
 }
 
-/* The items of the list at a path, which the caller frees, and what they are; NULL: the test has none. */
-typedef char *leading_items_fn(void *u, const char *path, const char **ret_kind);
 static inline const char *leading_kind_of(const char *path) {
-        static const char *const kinds[][2] = { { "/daemonsets", "DaemonSet" },
+        static const char *const kinds[][2] = { { "/nodes", "Node" },
+                                                { "/namespaces?", "Namespace" },
+                                                { "/leases", "Lease" },
+                                                { "/daemonsets", "DaemonSet" },
                                                 { "/pods", "Pod" },
+                                                { "/resourceslices", "ResourceSlice" },
+                                                { "/resourceclaimtemplates", "ResourceClaimTemplate" },
+                                                { "/resourceclaims", "ResourceClaim" },
                                                 { "/computedomaincliques", "ComputeDomainClique" },
-                                                { "/computedomainfabrics", "ComputeDomainFabric" },
-                                                { "/resourceclaimtemplates", "ResourceClaimTemplate" } };
+                                                { "/v1beta1/computedomainfabrics", "ComputeDomainFabric" },
+                                                { "/computedomains", "ComputeDomain" } };
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
                 if (fake_has(path, kinds[i][0]))
                         return kinds[i][1];
         return NULL;
 }
 
+/* The items of the list at a path, which the caller frees; NULL: the list is empty. */
+typedef char *leading_items_fn(void *u, const char *path);
+
 /* Answers a GET: a watch on which nothing happens, or a list of these items. */
 static inline void leading_read(struct fake_conn *c, const struct fake_request *r, leading_items_fn *items_of,
                                 void *u) {
-        const char *kind = NULL;
+        const char *kind = leading_kind_of(r->path);
         if (fake_query(r, "watch")) {
                 fake_stream(c);
                 return;
         }
-        _cleanup_(freep) char *items = items_of(u, r->path, &kind);
-        if (!items)
-                kind = leading_kind_of(r->path);
         if (!kind) {
                 fake_reply(c, 503, NULL, "the test has no such object");
                 return;
         }
+        _cleanup_(freep) char *items = items_of(u, r->path);
         _cleanup_(freep) char *list =
                 xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}", str_or(items, ""));
         fake_list(c, r, kind, list);

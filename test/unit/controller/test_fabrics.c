@@ -47,7 +47,7 @@ static char *lease_text(const struct world *w) {
                          w->is_cut ? 0 : w->n_lease_lists % 60);
 }
 
-static char *items_of(void *u, const char *path, const char **ret_kind) {
+static char *items_of(void *u, const char *path) {
         struct world *w = u;
         static const char pod[] =
                 "{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
@@ -58,31 +58,20 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                 "\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"Running\","
                 "\"conditions\":[{\"type\":\"Ready\","
                 "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
-        if (fake_has(path, "/nodes")) {
-                *ret_kind = "Node";
+        if (fake_has(path, "/nodes"))
                 return xstrdup(
                         "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"
                         "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
-        }
-        if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
-                *ret_kind = "Pod";
+        if (fake_has(path, "/pods") && fake_has(path, "plugin"))
                 return xasprintf(pod, w->channels ? OBJECT : "", w->held, w->pod_node);
-        }
-        if (fake_has(path, "/resourceslices")) {
-                *ret_kind = "ResourceSlice";
+        if (fake_has(path, "/resourceslices"))
                 return xstrdup("{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\","
                                "\"annotations\":{"
                                "\"" CD_ANNOTATION_CLIQUE "\":\"" CLIQUE
                                "\"}},\"spec\":{\"driver\":\"" CD_DRIVER
                                "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
                                "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}");
-        }
-        if (fake_has(path, "/resourceclaimtemplates")) {
-                *ret_kind = "ResourceClaimTemplate";
-                return xstrdup("");
-        }
         if (fake_has(path, "/resourceclaims")) {
-                *ret_kind = "ResourceClaim";
                 w->n_claim_lists++;
                 return xstrdup(fake_has(path, "/namespaces/team-a/") && strstr(w->claims, "team-b")
                                        ? ""
@@ -90,16 +79,13 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
         }
         if (fake_has(path, "/v1beta1/computedomainfabrics")) {
                 static const char own[] = "\"" OBJECT "\"";
-                *ret_kind = "ComputeDomainFabric";
                 return w->channels ? fabric_text(w->channels, own, 5) : xstrdup("");
         }
         if (fake_has(path, "/computedomains")) {
-                *ret_kind = "ComputeDomain";
                 w->n_domain_lists++;
                 return xstrdup(w->domains);
         }
         if (fake_has(path, "/namespaces/kube-node-lease/leases")) {
-                *ret_kind = "Lease";
                 w->n_lease_lists++;
                 return lease_text(w);
         }

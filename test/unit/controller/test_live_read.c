@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "api/names.h"
 #include "base/mem.h"
 #include "controller/live_read.h"
@@ -110,14 +110,10 @@ static void begin(struct world *w, unsigned valid_ms) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         uv_loop_init(&w->loop);
         w->items = "";
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config k = { .server = url };
-        const struct kube_client_options o = { .config = &k, .user_agent = "t" };
-        assert_int_equal(kube_client_new(&w->loop, &o, &w->client, &e), 0);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         w->queue = work_queue_new(&w->loop, 1, 1, on_key, w);
         begin(w, 3600000);
         *state = w;

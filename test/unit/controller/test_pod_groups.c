@@ -46,25 +46,11 @@ struct world {
         ALLOCATED ",\"reservedFor\":[{\"apiGroup\":\"" group "\",\"resource\":\"" resource                   \
                   "\",\"name\":\"gang\",\"uid\":\"g\"}]"
 
-static char *items_of(void *u, const char *path, const char **ret_kind) {
+static char *items_of(void *u, const char *path) {
         struct world *w = u;
-        static const struct {
-                const char *path, *kind;
-        } kinds[] = { { "/nodes", "Node" },
-                      { "/pods", "Pod" },
-                      { "/resourceslices", "ResourceSlice" },
-                      { "/resourceclaimtemplates", "ResourceClaimTemplate" },
-                      { "/resourceclaims", "ResourceClaim" },
-                      { "/computedomains", "ComputeDomain" } };
-        for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-                if (!fake_has(path, kinds[i].path))
-                        continue;
-                *ret_kind = kinds[i].kind;
-                return xstrdup(streq(kinds[i].kind, "ResourceClaim")   ? w->claims
-                               : streq(kinds[i].kind, "ComputeDomain") ? A_DOMAIN
-                                                                       : "");
-        }
-        return NULL;
+        if (fake_has(path, "/resourceclaims"))
+                return xstrdup(w->claims);
+        return fake_has(path, "/computedomains") ? xstrdup(A_DOMAIN) : NULL;
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {

@@ -69,46 +69,28 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
         fake_refuse(c, 403, "not in this test");
 }
 
+static char *items_of(void *u, const char *path) {
+        const struct world *w = u;
+        if (fake_has(path, "/nodes"))
+                return xstrdup(A_NODE A_CONTROL_PLANE);
+        if (fake_has(path, "/namespaces?"))
+                return xstrdup(A_NAMESPACE);
+        if (fake_has(path, "/resourceslices"))
+                return xstrdup(A_SLICE);
+        if (!fake_has(path, "/computedomains"))
+                return NULL;
+        _cleanup_(buf_done) struct buf b = BUF_INIT(2 << 20);
+        others(w->n_others, w->of_a_tenant ? "team-b" : "driver", &b);
+        if (w->also)
+                buf_addf(&b, "%s%s", w->n_others ? "," : "", w->also);
+        return xstrdup(buf_str(&b));
+}
+
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
-        static const struct {
-                const char *path, *kind, *items;
-        } lists[] = {
-                { "/nodes", "Node", A_NODE A_CONTROL_PLANE },
-                { "/namespaces?", "Namespace", A_NAMESPACE },
-                { "/resourceslices", "ResourceSlice", A_SLICE },
-                { "/resourceclaimtemplates", "ResourceClaimTemplate", "" },
-                { "/resourceclaims", "ResourceClaim", "" },
-                { "/computedomaincliques", "ComputeDomainClique", "" },
-                { "/v1beta1/computedomainfabrics", "ComputeDomainFabric", "" },
-                { "/daemonsets", "DaemonSet", "" },
-                { "/pods", "Pod", "" },
-                { "/computedomains", "ComputeDomain", NULL },
-        };
-        struct world *w = u;
-        if (!streq(r->method, "GET")) {
-                on_write(w, c, r);
-                return;
-        }
-        if (fake_query(r, "watch")) {
-                fake_stream(c);
-                return;
-        }
-        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-                if (!fake_has(r->path, lists[i].path))
-                        continue;
-                _cleanup_(buf_done) struct buf b = BUF_INIT(2 << 20);
-                buf_addf(&b, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
-                if (lists[i].items)
-                        buf_addf(&b, "%s", lists[i].items);
-                else
-                        others(w->n_others, w->of_a_tenant ? "team-b" : "driver", &b);
-                if (!lists[i].items && w->also)
-                        buf_addf(&b, "%s%s", w->n_others ? "," : "", w->also);
-                buf_addf(&b, "]}");
-                fake_list(c, r, lists[i].kind, buf_str(&b));
-                return;
-        }
-        fake_reply(c, 503, NULL, "the test has no such object");
+        if (streq(r->method, "GET"))
+                leading_read(c, r, items_of, u);
+        else
+                on_write(u, c, r);
 }
 
 static int setup(void **state) {

@@ -150,48 +150,31 @@ static void on_crowd(struct world *w, struct fake_conn *c, const struct fake_req
         "\",\"resourceVersion\":\"1\"},\"spec\":{\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"" node          \
         "\",\"devices\":[" devices "]}}"
 
-static char *items_of(void *u, const char *path, const char **ret_kind) {
+static char *items_of(void *u, const char *path) {
         struct world *w = u;
-        if (fake_has(path, "/nodes")) {
-                *ret_kind = "Node";
+        if (fake_has(path, "/nodes"))
                 return xasprintf(NODE("n1", "%s") "%s",
                                  w->in_fabric ? ",\"annotations\":{\"" CD_ANNOTATION_CLIQUE "\":\"" PARTITION
                                                 "\"}"
                                               : "",
                                  w->room ? "," NODE("n2", "") : "");
-        }
-        if (fake_has(path, "/namespaces?")) {
-                *ret_kind = "Namespace";
-                return xstrdup("");
-        }
-        if (fake_has(path, "/computedomainfabrics")) {
-                *ret_kind = "ComputeDomainFabric";
+        if (fake_has(path, "/computedomainfabrics"))
                 return xstrdup(w->in_fabric ? "{\"metadata\":{\"name\":\"" PARTITION
                                               "\",\"uid\":\"f\",\"resourceVersion\":\"1\"},"
                                               "\"rack\":\"" RACK "\"}"
                                             : "");
-        }
-        if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
-                *ret_kind = "Pod";
+        if (fake_has(path, "/pods") && fake_has(path, "plugin"))
                 return xstrdup("{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
                                "\"resourceVersion\":\"1\",\"annotations\":{\"" IMEX_ANNOTATION_WITHHELD
                                "\":\"FabricError: team-b has broken it\"}},\"spec\":{\"nodeName\":\"n1\"}}");
-        }
-        if (fake_has(path, "/resourceslices")) {
-                *ret_kind = "ResourceSlice";
+        if (fake_has(path, "/resourceslices"))
                 return xasprintf(SLICE("n1", "%s") "%s",
                                  w->empty      ? ""
                                  : w->withheld ? "{\"name\":\"other\"}"
                                                : "{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{"
                                                  "\"string\":\"" PARTITION "\"}}}",
                                  w->room ? "," SLICE("n2", "{\"name\":\"channel-0\"}") : "");
-        }
-        if (fake_has(path, "/resourceclaimtemplates")) {
-                *ret_kind = "ResourceClaimTemplate";
-                return xstrdup("");
-        }
-        if (fake_has(path, "/resourceclaims")) {
-                *ret_kind = "ResourceClaim";
+        if (fake_has(path, "/resourceclaims"))
                 return with_crowd(w,
                                   xasprintf("%s%s%s",
                                             w->withheld ? ""
@@ -199,9 +182,7 @@ static char *items_of(void *u, const char *path, const char **ret_kind) {
                                                                                 OTHER, ALLOCATED(OTHER))),
                                             w->waits && !w->withheld ? "," : "", str_or(w->waits, "")),
                                   add_crowd_claim);
-        }
         if (fake_has(path, "/computedomains")) {
-                *ret_kind = "ComputeDomain";
                 char *list = domain_text(w);
                 if (w->listed) {
                         char *was = list;

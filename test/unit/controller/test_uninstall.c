@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "controller/uninstall.h"
@@ -129,16 +129,10 @@ static void begin(struct world *w, unsigned timeout_ms) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         uv_loop_init(&w->loop);
         w->controllers = w->daemons = "";
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config k = { .server = url };
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
-                                         &w->client, &e),
-                         0);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         *state = w;
         return 0;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "base/mem.h"
 #include "controller/writes.h"
 
@@ -124,19 +124,12 @@ static void on_error_change(void *u, const char *requester) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         w->least_ms = UINT64_MAX;
         uv_loop_init(&w->loop);
         uv_timer_init(&w->loop, &w->timer);
         w->timer.data = w;
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config config = { .server = url };
-        if (kube_client_new(&w->loop,
-                            &(struct kube_client_options){ .config = &config, .user_agent = "test" },
-                            &w->client, &e) < 0)
-                fail_msg("%s", e.msg);
-        free(url);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         w->metrics = metrics_new();
         w->queue = work_queue_new(&w->loop, 10, 1000, on_key, w);
         w->writes = writes_new(&(struct writes_options){

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "base/mem.h"
 #include "controller/writes.h"
 
@@ -66,18 +66,10 @@ static void on_key(void *u, const char *key) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config config = { .server = url };
         /* With this rate, the client has no room most of the time. */
-        if (kube_client_new(&w->loop,
-                            &(struct kube_client_options){
-                                    .config = &config, .user_agent = "test", .qps = 2000, .burst = 100 },
-                            &w->client, &e) < 0)
-                fail_msg("%s", e.msg);
-        free(url);
+        w->client = fake_client_new(&w->loop, w->server, 2000, 100);
         w->metrics = metrics_new();
         w->queue = work_queue_new(&w->loop, 10, 1000, on_key, w);
         w->writes = writes_new(&(struct writes_options){

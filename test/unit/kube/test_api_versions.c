@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "kube/kube_informer.h"
 
 struct world {
@@ -76,19 +76,13 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static int set_up(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         uv_loop_init(&w->loop);
         w->serves = "v1";
         w->page_status = 404;
         w->items = BUF_INIT(4096);
         w->rv = 10;
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config k = { .server = url };
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
-                                         &w->client, &e),
-                         0);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         *state = w;
         return 0;
 }

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "kube/event_recorder.h"
 
 struct world {
@@ -56,17 +56,9 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static int set_up(void **state) {
         struct world *w = xnew(struct world);
-        _cleanup_(freep) char *url = NULL;
-        struct kube_config k = { 0 };
-        struct err e;
-
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        k.server = url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
-                                         &w->client, &e),
-                         0);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         w->r = event_recorder_new(w->client, "unit-test", "node-1");
         *state = w;
         return 0;

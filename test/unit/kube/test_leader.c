@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "kube/leader.h"
 
 enum { MAX_WATCHES = 8 };
@@ -163,13 +163,7 @@ static void on_released(void *u) {
 }
 
 static void stand_again(struct world *w, struct candidate *c, const char *identity, const char *earlier) {
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config k = { .server = url };
-        struct err e;
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
-                                         &c->client, &e),
-                         0);
+        c->client = fake_client_new(&w->loop, w->server, 0, 0);
         c->leader = leader_new(&(struct leader_options){ .client = c->client,
                                                          .ns = "sys",
                                                          .name = "lock",

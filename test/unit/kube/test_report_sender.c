@@ -13,7 +13,7 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "kube/report_sender.h"
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 
 struct pod {
         struct kube_object o;
@@ -117,18 +117,12 @@ static void set(const char *report, int may_wait_ms) {
 }
 
 static int set_up(void **state) {
-        struct err e;
         memset(&t, 0, sizeof t);
         t.rv = 10;
         t.wanted = t.sent = "";
         uv_loop_init(&t.loop);
         t.server = fake_server_new(&t.loop, 0, on_request, NULL);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(t.server));
-        struct kube_config k = { .server = url };
-        assert_int_equal(kube_client_new(&t.loop,
-                                         &(struct kube_client_options){ .config = &k, .user_agent = "t" },
-                                         &t.client, &e),
-                         0);
+        t.client = fake_client_new(&t.loop, t.server, 0, 0);
         t.sender = report_sender_new(&(struct report_sender_options){ .client = t.client,
                                                                       .ns = "ns",
                                                                       .name = "a",

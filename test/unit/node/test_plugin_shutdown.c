@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "base/mem.h"
 #include "node/plugin_shutdown.h"
 
@@ -112,12 +112,7 @@ static int setup(void **state) {
         struct err e;
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config kube = { .server = url };
-        assert_int_equal(kube_client_new(&w->loop,
-                                         &(struct kube_client_options){ .config = &kube, .user_agent = "t" },
-                                         &w->client, &e),
-                         0);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         w->events = event_recorder_new(w->client, "test", "n1");
         w->arena = arena_new(1024);
         assert_int_equal(node_selector_parse(SELECTOR, w->arena, &w->selector, &e), 0);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "world/fake_server.h"
+#include "world/fake_client.h"
 #include "base/mem.h"
 #include "node/slice_publisher.h"
 
@@ -136,15 +136,9 @@ static void new_publisher(struct world *w) {
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        struct err e;
         uv_loop_init(&w->loop);
         w->server = fake_server_new(&w->loop, 0, on_request, w);
-        _cleanup_(freep) char *url = xasprintf("http://127.0.0.1:%d", fake_server_port(w->server));
-        struct kube_config config = { .server = url };
-        if (kube_client_new(&w->loop,
-                            &(struct kube_client_options){ .config = &config, .user_agent = "test" },
-                            &w->client, &e) < 0)
-                fail_msg("%s", e.msg);
+        w->client = fake_client_new(&w->loop, w->server, 0, 0);
         new_publisher(w);
         slice_start(w->publisher);
         *state = w;
