@@ -185,11 +185,6 @@ const char *shortage_check(const struct shortage_facts *f, const struct cd_condi
         return message_of(a, "its reason is %s", str_or(c->reason, "missing"));
 }
 
-/* Returns the number of seconds until `since + wait`, at least 1. */
-static int64_t left_s(int64_t since, int64_t wait, int64_t now) {
-        return since + wait > now ? since + wait - now : 1;
-}
-
 bool shortage_is_due(const struct shortage_memory *m, int64_t now) {
         return m->waiting_since && now - m->waiting_since >= SHORTAGE_LOOKS_S;
 }
@@ -206,7 +201,7 @@ const struct cd_condition *shortage_settle(struct shortage_memory *m, const stru
         if (!m->waiting_since)
                 m->waiting_since = in->now;
         if (!shortage_is_due(m, in->now)) {
-                *ret_recheck_s = left_s(m->waiting_since, SHORTAGE_LOOKS_S, in->now);
+                *ret_recheck_s = m->waiting_since + SHORTAGE_LOOKS_S - in->now;
                 return in->was;
         }
         if (m->class != is || !m->class_since) {
@@ -220,7 +215,7 @@ const struct cd_condition *shortage_settle(struct shortage_memory *m, const stru
         if (is == was)
                 m->changes = false;
         else if (!m->changes && in->now - m->class_since < wait)
-                *ret_recheck_s = left_s(m->class_since, wait, in->now);
+                *ret_recheck_s = m->class_since + wait - in->now;
         else if (!m->changes && !in->may_change)
                 *ret_recheck_s = 1;
         else

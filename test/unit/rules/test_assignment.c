@@ -505,18 +505,18 @@ static void a_second_restore_starts_another_recount(void **state) {
 /* failure: a backup is from an earlier recount, whose answers still exist -> another recount starts [etcd] */
 static void a_restore_into_an_earlier_recount_starts_another_one(void **state) {
         struct world *w = *state;
-        struct assignment_node *n = add_node(w, "n0"), *other = add_node(w, "n1");
+        struct assignment_node *n = add_node(w, "n0"), *other = add_node(w, "n1"), *third = add_node(w, "n2");
         add_domain(w, "d");
         other->wanted = "d";
         w->in.epoch = w->in.recount = 11;
-        n->report.recount = other->report.recount = 11;
-        n->report.seen = 12;
+        n->report.recount = other->report.recount = third->report.recount = 11;
+        n->report.seen = third->report.seen = 12;
         step(w);
         assert_int_equal(w->out.recount, 13);
-        assert_int_equal(w->out.n_silent, 2);
-        assert_string_equal(w->out.ahead, "n0");
+        assert_int_equal(w->out.n_silent, 3);
+        assert_string_equal(w->out.ahead, "n0"); /* the first of both */
         assert_null(of(w, "d", "n1"));
-        n->report.recount = other->report.recount = 13;
+        n->report.recount = other->report.recount = third->report.recount = 13;
         step(w);
         assert_int_equal(w->out.recount, 0);
         assert_null(w->out.ahead);

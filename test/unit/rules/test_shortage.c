@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "api/reasons.h"
@@ -99,6 +100,18 @@ static void the_most_frequent_reason_of_withheld_channels_is_named(void **state)
                         "No node offers a channel (FabricError): 2 of 2 nodes withhold it");
 }
 
+/* Not all of them are compared. */
+static void more_reasons_than_the_catalogue_has_are_counted(void **state) {
+        struct shortage_node nodes[40];
+        char reasons[ARRAY_LEN(nodes)][4];
+        for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+                snprintf(reasons[i], sizeof reasons[i], "R%02zu", i);
+                nodes[i] = (struct shortage_node)WITHHELD("", "r1", reasons[i]);
+        }
+        assert_reported(&FACTS(nodes), REASON_NO_CHANNEL_OFFERED,
+                        "No node offers a channel (R00): 40 of 40 nodes withhold it");
+}
+
 static void nodes_without_a_report_are_counted(void **state) {
         static const struct shortage_node nodes[] = { WITHHELD("", "", NULL) };
         assert_reported(&FACTS(nodes), REASON_NO_CHANNEL_OFFERED,
@@ -114,6 +127,9 @@ static void a_full_partition_of_other_pods_is_named(void **state) {
 #define FULL "where pods of this ComputeDomain run: "
         assert_reported(&FACTS(nodes, OWN("c.1")), REASON_PARTITION_FULL,
                         "No channel is free on r1, " FULL "2 of 2 are in use, and 1 are free elsewhere");
+        static const struct shortage_node last[] = { FREE("c.2", NULL), USED("c.1", "r1") };
+        assert_reported(&FACTS(last, OWN("c.1")), REASON_PARTITION_FULL,
+                        "No channel is free on r1, " FULL "1 of 1 are in use, and 1 are free elsewhere");
         assert_nothing(&FACTS(nodes, OWN("c.1", "c.2")));
         assert_nothing(&FACTS(nodes, OWN("")));
         assert_nothing(&FACTS(nodes, OWN("c.3")));
@@ -288,6 +304,7 @@ int main(void) {
                 T(a_device_is_not_counted_twice),
                 T(nodes_that_withhold_their_channel_are_counted_too),
                 T(the_most_frequent_reason_of_withheld_channels_is_named),
+                T(more_reasons_than_the_catalogue_has_are_counted),
                 T(nodes_without_a_report_are_counted),
                 T(a_full_partition_of_other_pods_is_named),
                 T(only_the_first_racks_are_named),
