@@ -199,7 +199,23 @@ diagnose() {
 	} 2>&1 | cut -c1-600
 }
 
-# domains_gone: no fabric object lists a ComputeDomain. The standing domain of a partition stays.
+# api_clean: no object belongs to a ComputeDomain, and no Node has its label. The claims of the daemons stay, and so do
+# the standing domains of partitions and the templates of existing racks.
+api_clean() {
+	local left
+	left=$(k get computedomains,computedomainfabrics,nodes,computedomaincliques,daemonsets,resourceclaimtemplates,resourceclaims -A -o json |
+		jq -r --arg key "$uid_label" --arg ns "$driver_ns" --arg own $daemon_domain '
+			[.items[] | select(.kind == "ComputeDomain" and (.metadata.labels // {} | has("resource.nvidia.com/rack"))).metadata.uid] as $racks |
+			.items[] | select(
+				if .kind == "ComputeDomainFabric" then any(.domains[]?; .owner.kind == "ComputeDomain")
+				elif .kind == "ComputeDomainClique" then true
+				elif .kind == "ResourceClaim" and .metadata.namespace == $ns and all(.spec.devices.config[]?; .opaque.parameters.domainID != $own) then true
+				else .metadata.labels[$key] | . and (IN($racks[]) | not) end) |
+			"\(.kind) \(.metadata.namespace // "")/\(.metadata.name)"') && [[ -z $left ]] && return
+	echo "left: $left"
+	return 1
+}
+# domains_gone: no fabric object lists a ComputeDomain.
 domains_gone() { k get computedomainfabrics -o json | jq -e 'all(.items[]; all(.domains[]?; .owner.kind != "ComputeDomain"))' >/dev/null; }
 labels_gone() { [[ -z $(k get nodes -l "$uid_label" -o name) ]]; }
 cliques_gone() { [[ -z $(k get computedomaincliques -A -o name) ]]; }
@@ -229,7 +245,7 @@ node_clean() {
 	[[ -z $left ]] || { echo "left on node-$1: $left"; return 1; }
 }
 nothing_left() {
-	eventually 90 domains_gone && eventually 30 labels_gone && eventually 30 cliques_gone && eventually 30 objects_gone || return 1
+	eventually 90 api_clean || return 1
 	local i
 	for i in $(k get nodes -o name | sed 's|node/node-||'); do
 		eventually 30 node_clean "$i" || return 1
@@ -246,38 +262,29 @@ spec: {numNodes: ${2:-0}, channel: {allocationMode: ${3:-Single}, resourceClaimT
 END
 }
 
-# worker NAME TEMPLATE NODE [NAMESPACE]: a pod with a channel on this node.
-worker() {
-	k -n "${4:-$ns}" apply -f - >/dev/null <<END
+# pod_with_channel NAME TEMPLATE LINE [LABEL [RESOURCE]]: a pod with a channel. It has a label with the name of the claim
+# template as its value. LINE is added to its spec, and RESOURCE to the resources of its container.
+pod_with_channel() {
+	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: v1
 kind: Pod
-metadata: {name: $1, labels: {worker: "$2"}}
+metadata: {name: $1, labels: {${4:-worker}: "$2"}}
 spec:
   terminationGracePeriodSeconds: 0
-  nodeSelector: {kubernetes.io/hostname: node-$3}
+  $3
   resourceClaims: [{name: channel, resourceClaimTemplateName: $2}]
   containers:
   - name: main
     image: compute-domains/busybox:test
     imagePullPolicy: Never
     command: [sleep, "1000000"]
-    resources: {claims: [{name: channel}]}
+    resources: {claims: [{name: channel}]${5:+, $5}}
 END
 }
-
+# worker NAME TEMPLATE NODE [NAMESPACE]: a pod with a channel on this node.
+worker() { ns=${4:-$ns} pod_with_channel "$1" "$2" "nodeSelector: {kubernetes.io/hostname: node-$3}"; }
 # rack_worker NAME RACK: a pod that requests a channel with the rack's claim template, on any node.
-rack_worker() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: $1}
-spec:
-  terminationGracePeriodSeconds: 0
-  resourceClaims: [{name: channel, resourceClaimTemplateName: imex-channel-$2}]
-  containers:
-  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
-END
-}
+rack_worker() { pod_with_channel "$1" "imex-channel-$2" ""; }
 
 running() { k -n "$ns" wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout="${2:-60}s" >/dev/null; }
 gone() { k -n "$ns" wait --for=delete "$1" --timeout="${2:-60}s" >/dev/null; }

@@ -38,22 +38,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 @test "a pod in a user namespace gets its channel, and may open it" {
 	user_namespaces || skip "the container runtime does not support user namespaces"
 	domain d
-	k -n "$ns" apply -f - >/dev/null <<-END
-		apiVersion: v1
-		kind: Pod
-		metadata: {name: w}
-		spec:
-		  terminationGracePeriodSeconds: 0
-		  hostUsers: false
-		  nodeSelector: {kubernetes.io/hostname: node-1}
-		  resourceClaims: [{name: channel, resourceClaimTemplateName: d}]
-		  containers:
-		  - name: main
-		    image: compute-domains/busybox:test
-		    imagePullPolicy: Never
-		    command: [sleep, "1000000"]
-		    resources: {claims: [{name: channel}]}
-	END
+	pod_with_channel w d $'hostUsers: false\n  nodeSelector: {kubernetes.io/hostname: node-1}'
 	running w
 	[[ $(k -n "$ns" exec w -- cat /proc/self/uid_map | awk '{ print $2 }') != 0 ]]
 	has_channel w

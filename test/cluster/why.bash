@@ -58,24 +58,8 @@ confined() {
 			<<<"$answer" >/dev/null
 }
 
-# waiting NAME TEMPLATE [LINE]: a pod with a channel that may run on any node. LINE is added to its spec.
-waiting() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: $1, labels: {job-name: $2}}
-spec:
-  terminationGracePeriodSeconds: 0
-  ${3:-}
-  resourceClaims: [{name: channel, resourceClaimTemplateName: $2}]
-  containers:
-  - name: main
-    image: compute-domains/busybox:test
-    imagePullPolicy: Never
-    command: [sleep, "1000000"]
-    resources: {claims: [{name: channel}]${4:+, limits: {nvidia.com/gpu: $4\}}}
-END
-}
+# waiting NAME TEMPLATE [LINE [GPUS]]: a pod with a channel that may run on any node. LINE is added to its spec.
+waiting() { pod_with_channel "$1" "$2" "${3:-}" job-name "${4:+limits: {nvidia.com/gpu: $4\}}"; }
 unscheduled() { k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="PodScheduled")].status}'=False "pod/$1" --timeout=30s >/dev/null; }
 not_prepared() { eventually "${2:-90}" event_contains "Pod/$1" "Failed to prepare dynamic resources"; }
 clique_is() { [[ $(k get node "node-$1" -o jsonpath='{.metadata.labels.nvidia\.com/gpu\.clique}') == *".$2" ]]; }

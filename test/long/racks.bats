@@ -38,15 +38,6 @@ label_nodes() {
 	k label --overwrite nodes node-0 node-1 "$label=S0-011-US-WEST-01A" >/dev/null
 	k label --overwrite nodes node-2 node-3 "$label=S0-012-US-WEST-01A" >/dev/null
 }
-# The objects of existing racks' ComputeDomains stay, and no others.
-objects_gone() {
-	local living
-	living=$(k get computedomains -A -o json | jq -c '[.items[].metadata.uid]')
-	k -n "$driver_ns" get resourceclaims -o json | jq -e --arg own $daemon_domain \
-		'all(.items[]; any(.spec.devices.config[]?; .opaque.parameters.domainID == $own))' >/dev/null &&
-		k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o json |
-		jq -e --arg key "$uid_label" --argjson living "$living" '[.items[].metadata.labels[$key]] - $living == []' >/dev/null
-}
 enable_racks() { k label namespace "$ns" resource.nvidia.com/rack-domains=enabled >/dev/null; }
 rack_ready() { [[ $(k -n "$1" get cd "$2" -o jsonpath='{.status.status}') == Ready ]]; }
 rack_gone() { [[ -z $(k -n "$1" get cd "$2" --ignore-not-found -o name) ]]; }
