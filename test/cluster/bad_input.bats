@@ -68,7 +68,8 @@ END
 	refused_with thief namespace
 	# It got no label either.
 	labels_gone
-	k delete namespace "$ns-other" --timeout=60s
+	k -n "$ns-other" delete computedomain theirs --timeout=60s
+	k delete namespace "$ns-other" --wait=false
 }
 
 @test "a claim for a ComputeDomain that does not exist" {

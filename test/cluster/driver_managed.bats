@@ -52,8 +52,6 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	local pod
 	for pod in $(k -n "$ns" get pods -l job=ex1 -o jsonpath='{.items[*].metadata.name}'); do has_channel "$pod"; done
 	eventually 15 domain_field_is compute-domain-0 .status.nodesReady 4
-	# nvidia-imex is queried for its peers at intervals of up to 30 s.
-	eventually 45 condition_is compute-domain-0 PeersConnected True
 	# Four nodes, four different indices, one partition.
 	[[ $(domain_field compute-domain-0 '.status.nodes[*].index' | xargs -n1 | sort | xargs) == "0 1 2 3" ]]
 	[[ $(domain_field compute-domain-0 .status.cliques) == 1 ]]
@@ -68,7 +66,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 
 # failure: pods are added to and removed from a ComputeDomain -> nodes join and leave, and others keep their
 #   IMEX
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "a ComputeDomain grows and shrinks with its workload" {
 	k -n "$ns" apply -f "$cluster/manifests/deployment.yaml"
 	k -n "$ns" scale deployment/example-mnnvl-workload --replicas=2
@@ -126,6 +124,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	[[ $(k -n "$ns" exec pod -- ls /dev/nvidia-caps-imex-channels | wc -l) == 2048 ]]
 }
 
+# bats test_tags=long
 @test "numNodes keeps the status NotReady until that many nodes are ready, and delays no pod" {
 	domain two 2
 	worker a two 0
@@ -165,6 +164,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
 }
 
+# bats test_tags=long
 @test "a namespace is deleted under running pods, with its ComputeDomain" {
 	domain doomed
 	worker pod doomed 0
@@ -173,6 +173,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 }
 
 # failure: a ComputeDomain is recreated at once under its name -> it forms again
+# bats test_tags=long
 @test "a ComputeDomain that is recreated with the same name forms again" {
 	domain again
 	worker pod again 0
@@ -185,6 +186,7 @@ user_namespaces() { k get node node-1 -o json | jq -e 'any(.status.runtimeHandle
 	has_channel pod2
 }
 
+# bats test_tags=long
 @test "two ComputeDomains side by side on their own nodes" {
 	domain left
 	domain right
@@ -346,6 +348,7 @@ listening() { nsenter -t "$1" -n ss -Hltnp | grep "pid=$1," | awk '{ sub(".*:", 
 # named_ports POD: prints the ports that its containers declare.
 named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.containers[].ports[]?.containerPort] | sort | join(",")'; }
 
+# bats test_tags=long
 @test "each open port of the driver's programs is declared in its Pod" {
 	domain d
 	worker a d 0
@@ -372,6 +375,7 @@ named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.container
 # seen METRIC [LABEL]: Prometheus has a series with this name and this label.
 seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data.result[0].value[1] | tonumber > 0' >/dev/null; }
 
+# bats test_tags=long
 @test "a real Prometheus finds every series and label that alerts and dashboard use" {
 	local files=$checkout/deploy/chart/compute-domains/files metric labels label
 	"$cluster/prometheus" start 2s

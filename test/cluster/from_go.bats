@@ -143,7 +143,8 @@ rolled_out() {
 }
 
 # failure: a node is to join a ComputeDomain of the Go driver -> it waits, and an Event reports until when
-@test "a new node of the ComputeDomain waits, and condition and Event report until when; another ComputeDomain forms there" {
+# bats test_tags=long
+@test "a new node of the ComputeDomain waits, and condition and Event report until when" {
 	worker three train 2
 	# Its first Prepare may end while the table of our first minute here still waits for what ran on deleted Nodes.
 	eventually 240 event_contains Pod/three "one that the Go driver formed accepts new nodes after its last pod has ended"
@@ -154,16 +155,11 @@ rolled_out() {
 	no_go_daemon 2
 	own_daemons_are "node-2 node-3"
 	k -n $ns delete pod three
-	domain ours
-	worker near ours 3
-	running near
-	has_channel near
-	no_go_daemon 3
-	[[ $(daemon_restarts 3) == 0 ]]
 }
 
 # Without controllers, which could consider the node free before the next pod comes.
 # failure: a pod starts where a daemon of the Go driver serves -> it gets its channel
+# bats test_tags=long
 @test "a new pod on a node that the Go driver serves gets its channel" {
 	local controller=dra-driver-nvidia-gpu-controller replicas uid
 	replicas=$(k -n $driver_ns get deployment $controller -o jsonpath='{.spec.replicas}')
@@ -176,16 +172,17 @@ rolled_out() {
 	has_channel again
 	k -n $driver_ns scale deployment $controller --replicas="$replicas" >/dev/null
 	rolled_out
-	for_seconds 10 is_served_still "$uid"
+	for_seconds 5 is_served_still "$uid"
 	has_channel again
 }
 is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gone 1; }
 
 # failure: the last pod of a Go driver's node ends -> its claim is unprepared, and the node gets this driver's daemon
 @test "a claim that the Go driver's daemon has served is unprepared, and its idle node gets a daemon of this driver" {
-	local uid
-	uid=$(claim_uid again)
-	k -n $ns delete pod again
+	local pod uid
+	pod=$(k -n $ns get pods --field-selector spec.nodeName=node-1 -o jsonpath='{.items[0].metadata.name}')
+	uid=$(claim_uid "$pod")
+	k -n $ns delete pod "$pod"
 	eventually 30 label_gone 1
 	eventually 30 no_go_daemon 1
 	eventually 10 no_claim_file 1 "$uid"
@@ -205,8 +202,20 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	CLASSES='gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com' follow <"$BATS_TEST_TMPDIR/after.sh"
 	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
 	[[ $(k get $class -o jsonpath='{.metadata.annotations.meta\.helm\.sh/release-name}') == gpus ]]
+}
+
+# The fabric object is new, so no node gets an assignment in its first minute.
+@test "a ComputeDomain forms and shrinks on nodes beside those of the Go driver" {
+	recounted() { k get computedomainfabrics -o json | jq -e 'all(.items[].conditions[]?; .type != "AssignmentsIncomplete")' >/dev/null; }
+	eventually 90 recounted
+	domain ours
+	worker near ours 3
 	worker five ours 2
+	running near
 	running five
+	has_channel near
+	no_go_daemon 3
+	[[ $(daemon_restarts 3) == 0 ]]
 	k -n $ns delete pod five
 	eventually 30 daemon_state_is 2 IDLE
 }

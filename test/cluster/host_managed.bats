@@ -183,6 +183,7 @@ restart_plugin() {
 	restart_plugin 2
 }
 
+# bats test_tags=long
 @test "two partitions, so two host IMEX domains: one ComputeDomain spans them, and the operator is responsible for isolation" {
 	"$cluster/clique" 3 2
 	"$cluster/host-imex" 3 stop
@@ -204,6 +205,7 @@ restart_plugin() {
 	restart_plugin 3
 }
 
+# bats test_tags=long
 @test "two ComputeDomains in one partition: both use channel 0" {
 	domain left
 	domain right
@@ -215,6 +217,7 @@ restart_plugin() {
 	has_channel r
 }
 
+# bats test_tags=long
 @test "a nonzero numNodes is ignored, and never rejected" {
 	domain many 9
 	worker a many 0
@@ -351,17 +354,32 @@ imex_exits_without() {
 	for k in 2 3; do eventually 60 host_state_is $k UP; done
 }
 
-@test "imex.waitForHost: a pod waits until the host's IMEX is READY, and a node without a clique ID refuses it nevertheless" {
-	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set resources.computeDomains.imex.waitForHost=true
-	"$cluster/host-imex" 0 stop
-	eventually 20 host_state_is 0 DOWN
+with_wait_for_host() { with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set resources.computeDomains.imex.waitForHost=true; }
+# waits_for_host POD K: the pod of ComputeDomain d on this node starts after the host's IMEX is READY.
+waits_for_host() {
+	"$cluster/host-imex" "$2" stop
+	eventually 20 host_state_is "$2" DOWN
+	worker "$1" d "$2"
+	claim_started() { "$cluster/node" "$1" grep -q PrepareStarted "$plugin_dir/checkpoint.json"; }
+	eventually 30 claim_started "$2"
+	"$cluster/host-imex" "$2" start
+	running "$1"
+	has_channel "$1"
+}
+
+@test "imex.waitForHost: a pod waits until the host's IMEX is READY" {
+	with_wait_for_host
+	domain d
+	waits_for_host a 0
+	no_daemon_objects
+}
+
+# bats test_tags=long
+@test "imex.waitForHost: a node without a clique ID refuses a pod nevertheless, and pods continue with the value of the Go driver" {
+	with_wait_for_host
 	domain d
 	worker a d 0
-	claim_started() { "$cluster/node" "$1" grep -q PrepareStarted /var/lib/kubelet/plugins/compute-domain.nvidia.com/checkpoint.json; }
-	eventually 30 claim_started 0
-	"$cluster/host-imex" 0 start
 	running a
-	has_channel a
 	"$cluster/gpu" 2 FABRIC_STATE=0
 	restart_plugin 2
 	worker b d 2
@@ -375,13 +393,7 @@ imex_exits_without() {
 	with_host_managed --set resources.computeDomains.imex.mode=hostManaged --set featureGates.HostManagedIMEXDaemon=true
 	[[ $(k -n "$ns" get pod a -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}') == Running0 ]]
 	domain_field_is d .status.status Ready
-	"$cluster/host-imex" 1 stop
-	eventually 20 host_state_is 1 DOWN
-	worker c d 1
-	eventually 30 claim_started 1
-	"$cluster/host-imex" 1 start
-	running c
-	has_channel c
+	waits_for_host c 1
 	k -n "$ns" delete pod a c
 }
 

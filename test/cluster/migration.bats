@@ -5,7 +5,7 @@
 
 load driver
 
-nodes=3
+nodes=4
 
 setup_file() {
 	"$cluster/up" $nodes
@@ -17,8 +17,6 @@ teardown() {
 	"$cluster/host-imex" all stop
 	ns_end
 }
-# The tests after this file need the default mode.
-teardown_file() { in_mode false; }
 
 # in_mode TRUE|FALSE: the driver installed with this value of the feature gate.
 in_mode() { with_driver $nodes --set featureGates.HostManagedIMEX="$1"; }

@@ -24,13 +24,14 @@ none_left() { ! objects_left; }
 	eventually 30 none_left
 }
 
+# bats test_tags=long
 @test "test checks with any image that has a shell" {
 	run -0 plugin test -n "$ns" --image compute-domains/busybox:test
 	[[ $output == *': 2 of 2 pods have channel 0'* ]]
 }
 
 @test "test names the cause, and deletes the pods that wait" {
-	run -1 plugin test -n "$ns" --image compute-domains/no-such-image:test --timeout 20
+	run -1 plugin test -n "$ns" --image compute-domains/no-such-image:test --timeout 12
 	echo "$output"
 	[[ $output == *'FAIL '* && $output == *CAUSE*'[ContainerFailed]'* ]]
 	eventually 60 none_left

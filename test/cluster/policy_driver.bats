@@ -5,7 +5,7 @@
 
 load driver
 
-nodes=2
+nodes=4 # as in the files before and after this one: it takes a while to remove and add nodes
 implicit=deviceclass.resource.kubernetes.io/compute-domain-daemon.nvidia.com
 
 setup_file() { with_driver $nodes; }
@@ -15,8 +15,6 @@ teardown() {
 	k delete deviceclass any-of-this-driver --ignore-not-found >/dev/null
 	ns_end
 }
-# The tests after this file need the default installation.
-teardown_file() { with_driver $nodes; }
 
 # not_scheduled POD SENTENCE: the scheduler cannot place the pod, and reports this reason.
 not_scheduled() { [[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]; }
@@ -60,7 +58,7 @@ daemon_again() {
 	device_is_free "$1"
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
 	eventually 90 daemons_idle $nodes
-	[[ $(daemon_claims | sort | xargs) == "$driver_ns node-0 $driver_ns node-1" ]]
+	[[ $(daemon_claims | sort) == "$(printf "$driver_ns node-%s\n" 0 1 2 3)" ]]
 }
 
 # not_refused MARK: no request of the driver's programs was denied since this mark of the audit log.

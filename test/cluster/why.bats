@@ -70,6 +70,7 @@ pool=6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e90
 	done
 }
 
+# bats test_tags=long
 @test "the partition of the other pods is full, and later one node withholds its channel" {
 	local i full empty=7
 	moved=yes

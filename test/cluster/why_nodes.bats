@@ -23,12 +23,12 @@ teardown() {
 	ns_end && eventually 120 daemons_idle 4
 }
 
-@test "four nodes with four causes: the host's nvidia-imex, an IMEX that waits for peers, an earlier holder, a forbidden daemon" {
-	local pod
+# pods_wait: three pods that wait because of their nodes: the host's nvidia-imex runs on node-0, IMEX of node-1 waits for
+# peers, and the pod "old" still has the channel of node-2.
+pods_wait() {
 	domain host
 	domain waits
 	domain held
-	domain refused
 	"$cluster/host-imex" 0 start
 	knob 1 STATUS=WAITING_FOR_PEERS
 	k -n "$driver_ns" apply -f - >/dev/null <<-END
@@ -36,11 +36,6 @@ teardown() {
 		kind: NetworkPolicy
 		metadata: {name: default-deny}
 		spec: {podSelector: {}, policyTypes: [Ingress]}
-		---
-		apiVersion: v1
-		kind: ResourceQuota
-		metadata: {name: critical}
-		spec: {hard: {pods: "0"}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [system-node-critical]}]}}
 	END
 	# A pod that does not end in its grace period. A restored etcd has the allocation of its channel twice.
 	k -n "$ns" apply -f - >/dev/null <<-END
@@ -60,25 +55,42 @@ teardown() {
 	k -n "$ns" patch resourceclaim "$(claim_of next)" --subresource=status --type=merge \
 		-p "$(k -n "$ns" get resourceclaim "$(claim_of old)" -o json | jq '{status: {allocation: .status.allocation}}')" >/dev/null
 	k -n "$ns" delete pod old --wait=false >/dev/null
-	k -n "$driver_ns" delete pod "$(daemon_pod 3)" --wait=false >/dev/null
 	worker host host 0
 	worker waits waits 1
-	worker refused refused 3
+}
 
-	# An admin need not wait for the Event of the kubelet.
+# An admin need not wait for the Event of the kubelet.
+@test "three nodes with three causes: the host's nvidia-imex, an IMEX that waits for peers, an earlier holder" {
+	pods_wait
 	eventually 60 why_is pod/host session-taken
 	named session-taken "cluster admin" "IMEX on node-0 is BACKOFF: another nvidia-imex on this node owns the driver's only IMEX session; stop and disable the host's nvidia-imex.service" \
 		"Run \`systemctl disable --now nvidia-imex\` on the node."
 	eventually 60 why_is pod/waits waiting-for-peers
 	named waiting-for-peers "cluster admin" "IMEX on node-1: nvidia-imex is WAITING_FOR_PEERS (it waits for the other nodes of the domain)*" \
 		"NetworkPolicy \"default-deny\" in $driver_ns selects the daemons: allow TCP 28000 to 32095 between them"
+	eventually 60 why_is pod/next device-held
+	named device-held user "the channel of node-2 is still held by $ns/old (Terminating for *)" "wait until pod $ns/old ends: [5-9]m* of its grace period are left"
+	why pod/old
+	[[ $code == 0 && $(jq -r '.state' <<<"$answer") == "Terminating for "* && $(jq -r '.hints[0]' <<<"$answer") == "Its containers may run for up to "[5-9]m* ]]
+}
+
+# bats test_tags=long
+@test "four nodes with four causes: a user of one namespace gets what the Events of the kubelets show; an admin also gets the quota that forbids a daemon" {
+	local pod
+	pods_wait
+	domain refused
+	k -n "$driver_ns" apply -f - >/dev/null <<-END
+		apiVersion: v1
+		kind: ResourceQuota
+		metadata: {name: critical}
+		spec: {hard: {pods: "0"}, scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: In, values: [system-node-critical]}]}}
+	END
+	k -n "$driver_ns" delete pod "$(daemon_pod 3)" --wait=false >/dev/null
+	worker refused refused 3
 	eventually 60 why_is pod/refused DaemonNotCreated
 	named DaemonNotCreated "cluster admin" "the daemon of node-3 cannot be created: exceeded quota: critical, requested: pods=1, used: pods=*, limited: pods=0" \
 		"install with --set daemon.priorityClassName= , or allow the priority class in the quota"
-
 	for pod in host waits next refused; do not_prepared $pod; done
-	why pod/next
-	named device-held user "the channel of node-2 is still held by $ns/old (Terminating for *)" "wait until pod $ns/old ends: [5-9]m* of its grace period are left"
 	why pod/waits
 	named waiting-for-peers "cluster admin" "IMEX on node-1: *it waits for the other nodes of the domain*" "NetworkPolicy \"default-deny\" *"
 	as_viewer pod/host
@@ -89,15 +101,16 @@ teardown() {
 	named device-held user "the channel of node-2 is still held by $ns/old (Terminating for *)"
 	as_viewer pod/refused
 	named no-daemon-yet "cluster admin" "no IMEX daemon runs on this node yet; *"
-	why pod/old
-	[[ $code == 0 && $(jq -r '.state' <<<"$answer") == "Terminating for "* && $(jq -r '.hints[0]' <<<"$answer") == "Its containers may run for up to "[5-9]m* ]]
 }
 
-@test "Pod Security forbids the plugins: pods without a node and with one get the cause, a user of one namespace what its Event shows" {
-	domain d
+forbid_plugins() {
 	k label --overwrite namespace "$driver_ns" pod-security.kubernetes.io/enforce=baseline >/dev/null 2>&1
 	k -n "$driver_ns" delete pods -l app=compute-domain-kubelet-plugin >/dev/null
-	# The kubelets delete the slices after half a minute.
+}
+
+@test "Pod Security forbids the plugins: a pod with a node gets the cause, a user of one namespace what its Event shows" {
+	domain d
+	forbid_plugins
 	worker early d 0
 	not_prepared early
 	why pod/early
@@ -105,7 +118,13 @@ teardown() {
 		"kubectl label namespace $driver_ns pod-security.kubernetes.io/enforce=privileged --overwrite"
 	as_viewer pod/early
 	named NoPlugin "cluster admin" "no plugin is registered with the kubelet of node-0"
-	eventually 90 slices_published 0
+}
+
+# bats test_tags=long
+@test "Pod Security forbids the plugins: a pod without a node gets the cause, a user of one namespace no hint at it" {
+	domain d
+	forbid_plugins
+	eventually 90 slices_published 0 # the kubelets delete them after half a minute
 	waiting late d
 	unscheduled late
 	why pod/late

@@ -3,9 +3,9 @@
 # The queries of the Grafana dashboards, with a real Prometheus and the faults that they show.
 
 bats_require_minimum_version 1.5.0
-load driver
-load domains
-load gpus
+load ../cluster/driver
+load ../cluster/domains
+load ../cluster/gpus
 
 events=/run/nvidia/driver/usr/lib64/libnvidia-ml.events
 
@@ -55,7 +55,6 @@ at_work() {
 	running "$1" 90
 }
 
-# bats test_tags=long
 @test "each query of the dashboards returns data while the fault that it shows exists" {
 	# Two versions of nvidia-imex are not connected, and the ComputeDomain waits for a third node.
 	knob 1 VERSION=575.57.08
