@@ -12,7 +12,7 @@ workload_image() {
 	for applet in $(busybox --list); do [[ $applet == busybox ]] || ln -sf busybox "$root/bin/$applet"; done
 	echo root:x:0:0:root:/:/bin/sh >"$root/etc/passwd"
 	ldd "${CD_STANDIN_DIR:-$checkout/build/test/standin}/nvidia-smi" | grep -o '/[^ ]*' | xargs cp --parents -Lt "$root"
-	"$checkout/scripts/mkimage" "$root" "$gpu_image" "$1/glibc.tar"
+	IMAGE_STOP_SIGNAL=SIGKILL "$checkout/scripts/mkimage" "$root" "$gpu_image" "$1/glibc.tar"
 	"$cluster/image" "$1/glibc.tar"
 }
 # with_gpus N [HELM ARGS...]: installs the driver with GPUs on a cluster of N nodes, and loads this image.

@@ -17,7 +17,7 @@ teardown() {
 	k -n "$driver_ns" annotate --overwrite daemonset compute-domains-kubelet-plugin compute-domain-daemon "example.com/test=$RANDOM" >/dev/null
 	"$cluster/host-imex" all stop
 	knob 1 STATUS=
-	for pid in $(pids_of_pod "$ns" old sh 2>/dev/null); do kill -KILL "$pid"; done
+	for pid in $(pids_of_pod "$ns" old sleep 2>/dev/null); do kill -KILL "$pid"; done
 	k -n "$ns" delete pods --all --force --grace-period=0 >/dev/null 2>&1
 	plugins_settle
 	ns_end && eventually 120 daemons_idle 4
@@ -47,7 +47,7 @@ pods_wait() {
 		  nodeSelector: {kubernetes.io/hostname: node-2}
 		  resourceClaims: [{name: channel, resourceClaimTemplateName: held}]
 		  containers:
-		  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sh, -c, "trap : TERM; while :; do sleep 1; done"], resources: {claims: [{name: channel}]}}
+		  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], lifecycle: {preStop: {exec: {command: [sleep, "600"]}}}, resources: {claims: [{name: channel}]}}
 	END
 	running old 90
 	worker next held 2
