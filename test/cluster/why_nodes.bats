@@ -60,7 +60,7 @@ pods_wait() {
 }
 
 # An admin need not wait for the Event of the kubelet.
-@test "three nodes with three causes: the host's nvidia-imex, an IMEX that waits for peers, an earlier holder" {
+@test "two nodes with two causes: the host's nvidia-imex, and an IMEX that waits for peers" {
 	pods_wait
 	eventually 60 why_is pod/host session-taken
 	named session-taken "cluster admin" "IMEX on node-0 is BACKOFF: another nvidia-imex on this node owns the driver's only IMEX session; stop and disable the host's nvidia-imex.service" \
@@ -68,14 +68,12 @@ pods_wait() {
 	eventually 60 why_is pod/waits waiting-for-peers
 	named waiting-for-peers "cluster admin" "IMEX on node-1: nvidia-imex is WAITING_FOR_PEERS (it waits for the other nodes of the domain)*" \
 		"NetworkPolicy \"default-deny\" in $driver_ns selects the daemons: allow TCP 28000 to 32095 between them"
-	eventually 60 why_is pod/next device-held
-	named device-held user "the channel of node-2 is still held by $ns/old (Terminating for *)" "wait until pod $ns/old ends: [5-9]m* of its grace period are left"
 	why pod/old
 	[[ $code == 0 && $(jq -r '.state' <<<"$answer") == "Terminating for "* && $(jq -r '.hints[0]' <<<"$answer") == "Its containers may run for up to "[5-9]m* ]]
 }
 
 # bats test_tags=long
-@test "four nodes with four causes: a user of one namespace gets what the Events of the kubelets show; an admin also gets the quota that forbids a daemon" {
+@test "four nodes with four causes: an admin gets the holder of a channel and the quota that forbids a daemon, a user of one namespace what the Events of the kubelets show" {
 	local pod
 	pods_wait
 	domain refused
@@ -91,6 +89,8 @@ pods_wait() {
 	named DaemonNotCreated "cluster admin" "the daemon of node-3 cannot be created: exceeded quota: critical, requested: pods=1, used: pods=*, limited: pods=0" \
 		"install with --set daemon.priorityClassName= , or allow the priority class in the quota"
 	for pod in host waits next refused; do not_prepared $pod; done
+	why pod/next
+	named device-held user "the channel of node-2 is still held by $ns/old (Terminating for *)" "wait until pod $ns/old ends: [5-9]m* of its grace period are left"
 	why pod/waits
 	named waiting-for-peers "cluster admin" "IMEX on node-1: *it waits for the other nodes of the domain*" "NetworkPolicy \"default-deny\" *"
 	as_viewer pod/host
