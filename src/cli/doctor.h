@@ -91,8 +91,6 @@ bool doctor_version_is_older(const struct doctor_version *x, int64_t major, int6
 const char *doctor_gpu_sign(struct arena *a, const struct node_object *n);
 /* Whether a GPU node, by label or by sign. */
 bool doctor_is_gpu_node(struct arena *a, const struct node_object *n);
-/* Whether a DaemonSet or Deployment belongs to the Go driver and manages ComputeDomains. */
-bool doctor_is_go_driver(const struct workload_object *w);
 
 /* A check: its name, when it runs, and its function, which adds at least one line. */
 struct doctor_check {

@@ -364,32 +364,6 @@ static void doctor_check_gpus(struct doctor *d) {
                                    : "nothing");
 }
 
-/* The name of the image without registry, tag and digest. */
-static bool image_is(const char *image, const char *name) {
-        size_t n = strcspn(image, "@");
-        const char *end = image + n, *base = end;
-        while (base > image && base[-1] != '/')
-                base--;
-        const char *tag = memchr(base, ':', (size_t)(end - base));
-        end = tag ? tag : end;
-        return strlen(name) == (size_t)(end - base) && strncmp(base, name, (size_t)(end - base)) == 0;
-}
-
-/* Its containers have the names and programs of this driver's, except in charts that start them with a
- * shell. */
-bool doctor_is_go_driver(const struct workload_object *w) {
-        for (size_t i = 0; i < w->n_containers; i++) {
-                const struct container *c = &w->containers[i];
-                const char *image = str_or(c->image, ""), *program = container_program(c);
-                if (!streq(c->name, "compute-domains") && !streq(c->name, "compute-domain"))
-                        continue;
-                if (image_is(image, "dra-driver-nvidia-gpu") || image_is(image, "k8s-dra-driver-gpu") ||
-                    streq(program, "bash") || streq(program, "sh"))
-                        return true;
-        }
-        return false;
-}
-
 static void check_other_drivers(struct doctor *d) {
         if (!doctor_needs(d, VIEW_DAEMON_SETS, NULL))
                 return;

@@ -43,7 +43,7 @@ static const char *restarts_text(struct diagnosis *d, const struct pod_object *p
 
 static const struct workload_object *daemon_set_of(struct view *v, const char *program) {
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
-        if (workload_object_runs(d, program))
+        if (workload_object_is_ours(d, program))
                 return d;
         return NULL;
 }
@@ -220,7 +220,7 @@ bool controller_diagnose(struct diagnosis *d) {
         bool found = false, up = false;
         view_find_driver(v);
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, x)
-        if (workload_object_runs(x, "compute-domain-controller")) {
+        if (workload_object_is_ours(x, "compute-domain-controller")) {
                 found = true;
                 up = up || x->ready_replicas > 0;
         }

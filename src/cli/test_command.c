@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "cli/command_table.h"
-#include "cli/doctor.h"
 #include "cli/pod_case.h"
 #include "cli/test_pods.h"
 
@@ -36,7 +35,7 @@ static const char *driver_image(const struct view *v) {
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
                 const struct container *c =
                         container_find(d->containers, d->n_containers, "compute-domain-controller");
-                if (c && c->image && !doctor_is_go_driver(d))
+                if (workload_object_is_ours(d, "compute-domain-controller") && c->image)
                         return c->image;
         }
         return NULL;

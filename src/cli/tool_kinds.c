@@ -48,6 +48,18 @@ static const struct jd_field f_pod_claim[] = {
 };
 static const struct jd_field f_term[] = { JD_STR(struct pod_affinity_term, "topologyKey", topology_key),
                                           JD_END };
+static const struct jd_field f_requirement[] = { JD_STR(struct node_requirement, "key", key),
+                                                 JD_STR(struct node_requirement, "operator", op),
+                                                 JD_STRS(struct node_requirement, "values", values), JD_END };
+static const struct jd_field f_node_term[] = {
+        JD_LIST(struct node_term, "matchExpressions", labels, struct node_requirement, f_requirement),
+        JD_LIST(struct node_term, "matchFields", fields, struct node_requirement, f_requirement),
+        JD_END,
+};
+static const struct jd_field f_toleration[] = { JD_STR(struct toleration, "key", key),
+                                                JD_STR(struct toleration, "operator", op),
+                                                JD_STR(struct toleration, "value", value),
+                                                JD_STR(struct toleration, "effect", effect), JD_END };
 
 const struct jd_field pod_object_fields[] = {
         JD_OBJ(struct pod_object, "metadata", o.meta, kube_f_meta),
@@ -63,6 +75,10 @@ const struct jd_field pod_object_fields[] = {
         JD_LIST(struct pod_object, "spec>resourceClaims", claims, struct pod_claim, f_pod_claim),
         JD_LIST(struct pod_object, "spec>affinity>podAffinity>requiredDuringSchedulingIgnoredDuringExecution",
                 affinity, struct pod_affinity_term, f_term),
+        JD_LIST(struct pod_object,
+                "spec>affinity>nodeAffinity>requiredDuringSchedulingIgnoredDuringExecution>nodeSelectorTerms",
+                node_terms, struct node_term, f_node_term),
+        JD_LIST(struct pod_object, "spec>tolerations", tolerations, struct toleration, f_toleration),
         JD_STR(struct pod_object, "status>phase", phase),
         JD_STR(struct pod_object, "status>reason", reason),
         JD_STR(struct pod_object, "status>message", message),
@@ -182,6 +198,36 @@ bool workload_object_runs(const struct workload_object *w, const char *program) 
 const char *workload_object_env(const struct workload_object *w, const char *program, const char *name) {
         const struct container *c = container_find(w->containers, w->n_containers, program);
         return c ? jd_pair_get(c->env, c->n_env, name) : NULL;
+}
+
+/* The name of the image without registry, tag and digest. */
+static bool image_is(const char *image, const char *name) {
+        size_t n = strcspn(image, "@");
+        const char *end = image + n, *base = end;
+        while (base > image && base[-1] != '/')
+                base--;
+        const char *tag = memchr(base, ':', (size_t)(end - base));
+        end = tag ? tag : end;
+        return strlen(name) == (size_t)(end - base) && strncmp(base, name, (size_t)(end - base)) == 0;
+}
+
+/* Its containers have the names and programs of this driver's, except in charts that start them with a
+ * shell. */
+bool workload_object_is_go(const struct workload_object *w) {
+        for (size_t i = 0; i < w->n_containers; i++) {
+                const struct container *c = &w->containers[i];
+                const char *image = str_or(c->image, ""), *program = container_program(c);
+                if (!streq(c->name, "compute-domains") && !streq(c->name, "compute-domain"))
+                        continue;
+                if (image_is(image, "dra-driver-nvidia-gpu") || image_is(image, "k8s-dra-driver-gpu") ||
+                    streq(program, "bash") || streq(program, "sh"))
+                        return true;
+        }
+        return false;
+}
+
+bool workload_object_is_ours(const struct workload_object *w, const char *program) {
+        return workload_object_runs(w, program) && !workload_object_is_go(w);
 }
 
 const struct jd_field class_object_fields[] = {

@@ -53,6 +53,20 @@ struct pod_affinity_term {
         const char *topology_key;
 };
 
+/* Required node affinity: the node matches one of the terms, which are lists of requirements. */
+struct node_requirement {
+        const char *key, *op;
+        const char **values;
+        size_t n_values;
+};
+struct node_term {
+        struct node_requirement *labels, *fields; /* matchExpressions, matchFields */
+        size_t n_labels, n_fields;
+};
+struct toleration {
+        const char *key, *op, *value, *effect;
+};
+
 /* Any Pod. */
 struct pod_object {
         struct kube_object o;
@@ -74,6 +88,10 @@ struct pod_object {
         size_t n_claims, n_claim_statuses;
         struct pod_affinity_term *affinity; /* required */
         size_t n_affinity;
+        struct node_term *node_terms; /* required */
+        size_t n_node_terms;
+        struct toleration *tolerations;
+        size_t n_tolerations;
         const char *restart_policy;
         const struct daemon_pod *daemon; /* the same Pod, if it is a daemon of this driver; otherwise NULL */
         const struct plugin_pod *plugin; /* the same Pod, if it is a kubelet plugin of this driver */
@@ -139,6 +157,10 @@ struct workload_object {
 };
 extern const struct jd_field workload_object_fields[];
 bool workload_object_runs(const struct workload_object *w, const char *program);
+/* Whether it belongs to the Go driver and manages ComputeDomains. */
+bool workload_object_is_go(const struct workload_object *w);
+/* Whether it runs a program of this driver. The Go driver has programs of the same names. */
+bool workload_object_is_ours(const struct workload_object *w, const char *program);
 /* The value of a variable in the container that runs the program; NULL: none. */
 const char *workload_object_env(const struct workload_object *w, const char *program, const char *name);
 

@@ -3,12 +3,13 @@
 
 #include "cli/command_table.h"
 
-/* The version in the label that the chart writes; NULL: not known. */
+/* The version in the label that the chart writes, and the image of the controller; NULL: not known. */
 static const char *driver_version(struct cli *c, const char **ret_image) {
         view_find_driver(&c->v);
         VIEW_EACH(&c->v, VIEW_DEPLOYMENTS, struct workload_object, d)
-        if (workload_object_runs(d, "compute-domain-controller")) {
-                *ret_image = d->n_containers ? d->containers[0].image : NULL;
+        if (workload_object_is_ours(d, "compute-domain-controller")) {
+                *ret_image =
+                        container_find(d->containers, d->n_containers, "compute-domain-controller")->image;
                 return jd_pair_get(d->labels, d->n_labels, "app.kubernetes.io/version");
         }
         *ret_image = NULL;

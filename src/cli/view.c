@@ -291,13 +291,13 @@ void view_find_driver(struct view *v) {
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
                 const char *isolation = workload_object_env(d, "compute-domain-controller", "IMEX_ISOLATION");
                 const char *mode = workload_object_env(d, "compute-domain-controller", "IMEX_MODE");
-                if (!workload_object_runs(d, "compute-domain-controller"))
+                if (!workload_object_is_ours(d, "compute-domain-controller"))
                         continue;
                 v->driver_ns = d->o.meta.ns;
                 v->own_channels = streq(isolation, "channel");
                 v->hosts = streq(mode, "hostManaged");
         }
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
-        if (!v->driver_ns && workload_object_runs(d, "compute-domain-kubelet-plugin"))
+        if (!v->driver_ns && workload_object_is_ours(d, "compute-domain-kubelet-plugin"))
                 v->driver_ns = d->o.meta.ns;
 }
