@@ -226,7 +226,7 @@ static void page_domain(struct racks_page *p, const struct compute_domain *cd) {
         page_element(p, "td", overview_racks(p->v, cd));
         page_element(p, "td", overview_peers(p->v, cd));
         page_element(p, "td", term_age(a, p->v->source->now - cd->o.meta.created));
-        page_element(p, "td", overview_message(cd));
+        page_element(p, "td", overview_message(p->v, cd));
         buf_adds(p->out, "</tr>\n");
 }
 
@@ -290,7 +290,7 @@ static void page_problems(struct racks_page *p) {
         VIEW_EACH(p->v, VIEW_DOMAINS, struct compute_domain, cd)
         if (overview_fails(cd))
                 page_problem(p, &n, arena_printf(p->v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name),
-                             str_or(overview_message(cd), "not Ready"));
+                             str_or(overview_message(p->v, cd), "not Ready"));
         const char *unread = page_unread(p);
         if (n)
                 buf_adds(p->out, "</ul>\n");

@@ -36,7 +36,7 @@ static void judge_controller(struct overview *o) {
         o->controller = "not installed";
         o->controller_mark = TERM_BAD;
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
-                if (!workload_object_runs(d, "compute-domain-controller"))
+                if (!workload_object_is_ours(d, "compute-domain-controller"))
                         continue;
                 o->controller =
                         arena_printf(v->a, "%lld/%lld", (long long)d->ready_replicas, (long long)d->replicas);
@@ -133,14 +133,27 @@ static bool shows(const struct overview *o, const struct compute_domain *cd) {
         return !o->ns || streq(cd->o.meta.ns, o->ns);
 }
 
-bool overview_fails(const struct compute_domain *cd) {
+static bool is_not_ready(const struct compute_domain *cd) {
         const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
         return domain_status_decode(cd->status) != DOMAIN_READY && !(c && streq(c->reason, REASON_NO_NODES));
 }
 
-const char *overview_message(const struct compute_domain *cd) {
-        const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
-        return overview_fails(cd) && c ? str_or(c->message, c->reason) : "";
+/* The condition that exists while pods wait for a channel device; NULL: none wait. */
+static const struct cd_condition *shortage_of(const struct compute_domain *cd) {
+        const struct cd_condition *c = overview_condition(cd, CONDITION_CHANNEL_AVAILABLE);
+        return c && condition_status_decode(c->status) == STATUS_FALSE ? c : NULL;
+}
+
+bool overview_fails(const struct compute_domain *cd) {
+        return is_not_ready(cd) || shortage_of(cd);
+}
+
+const char *overview_message(struct view *v, const struct compute_domain *cd) {
+        const struct cd_condition *c = overview_condition(cd, CONDITION_READY), *x = shortage_of(cd);
+        const char *ready = is_not_ready(cd) && c ? str_or(c->message, c->reason) : "";
+        return x ? arena_printf(v->a, "%s%s%s: %s", ready, *ready ? "; " : "",
+                                str_or(x->reason, CONDITION_CHANNEL_AVAILABLE), str_or(x->message, ""))
+                 : ready;
 }
 
 static void domains_table(struct overview *o) {
@@ -163,7 +176,7 @@ static void domains_table(struct overview *o) {
                 term_cell(&x, overview_racks(o->v, cd));
                 term_cell(&x, overview_peers(o->v, cd));
                 term_cell(&x, term_age(a, o->v->source->now - cd->o.meta.created));
-                term_cell(&x, overview_message(cd));
+                term_cell(&x, overview_message(o->v, cd));
         }
         term_table_end(&o->c->t, &x, a);
 }
@@ -259,7 +272,7 @@ static void overview_json(struct overview *o) {
                 jw_int(&w, "nodesWanted", cd->nodes_wanted);
                 term_json(&w, "racks", overview_racks(o->v, cd), a);
                 term_json(&w, "peers", overview_peers(o->v, cd), a);
-                term_json(&w, "message", overview_message(cd), a);
+                term_json(&w, "message", overview_message(o->v, cd), a);
                 jw_end_obj(&w);
         }
         jw_end_arr(&w);

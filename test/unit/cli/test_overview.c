@@ -109,6 +109,51 @@ static void status_shows_a_tenant_its_own_domains(void **state) {
         assert_int_equal(run_command_on(&command_status, "cli-status-confined.txt"), COMMAND_PROBLEM);
 }
 
+/* Ready and no node: nothing else shows that the pods of team-b wait. */
+static void a_computedomain_whose_pods_wait_for_a_channel_is_a_problem(void **state) {
+        (void)state;
+#define SHORT                                                                                                \
+        "{'type':'ChannelAvailable','status':'False','reason':'NoFreeChannel','message':'All channels are "  \
+        "in "                                                                                                \
+        "use: 6 of 6'}"
+        cluster_domain(
+                cluster, "team-b", "bench", CLUSTER_BENCH,
+                "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'NoNodes'}," SHORT
+                "]");
+        cluster_domain(cluster, "team-b", "other", LLM,
+                       "'status':'NotReady','conditions':[{'type':'Ready','status':'False','reason':'"
+                       "NodesMissing','message':'1 nodes have joined, but spec.numNodes is 4'}," SHORT "]");
+        cluster_confine(cluster, "team-b");
+        assert_int_equal(run_command_on(&command_status, "cli-status-shortage.txt"), COMMAND_PROBLEM);
+}
+
+static void version_has(const char *text) {
+        struct cli c = { .a = arena_new(1024),
+                         .source = cluster_source(cluster),
+                         .t = { .out = BUF_INIT(TERM_OUT_MAX) } };
+        view_init(&c.v, c.source);
+        assert_int_equal(command_version.run(&c), COMMAND_FINE);
+        if (!strstr(buf_str(&c.t.out), text))
+                fail_msg("no '%s' in: %s", text, buf_str(&c.t.out));
+        view_done(&c.v);
+        buf_done(&c.t.out);
+        arena_free(c.a);
+}
+
+static void the_go_driver_is_not_mistaken_for_this_driver(void **state) {
+        (void)state;
+        cluster_put(
+                cluster, &tool_kinds_deployments,
+                "{'metadata':{'namespace':'dra','name':'x-controller','labels':{'app.kubernetes.io/version':"
+                "'0.5.0'}},'spec':{'replicas':1,'template':{'spec':{'containers':[{'name':'compute-domain','"
+                "image':'registry.example/dra-driver-nvidia-gpu:v0.5.0','command':['compute-domain-controller"
+                "']}]}}},'status':{'readyReplicas':0}}");
+        version_has("driver      0.1.0\nimage       registry.example/compute-domains:v0.1.0\n");
+        assert_int_equal(run_command_on(&command_status, "cli-status-fine.txt"), COMMAND_FINE);
+        cluster_remove(cluster, &tool_kinds_deployments, CLUSTER_NS, "compute-domains-controller");
+        version_has("driver      not found\nkubernetes");
+}
+
 static void status_without_any_right_has_its_own_exit_code(void **state) {
         (void)state;
         cluster_confine(cluster, "team-z");
@@ -242,6 +287,8 @@ int main(void) {
                 T(status_of_a_healthy_cluster_has_no_problem),
                 T(status_shows_peers_as_connecting_until_the_daemons_have_looked_again),
                 T(status_shows_a_tenant_its_own_domains),
+                T(a_computedomain_whose_pods_wait_for_a_channel_is_a_problem),
+                T(the_go_driver_is_not_mistaken_for_this_driver),
                 T(status_without_any_right_has_its_own_exit_code),
                 T(racks_show_who_uses_which_node),
                 T(the_page_shows_racks_nodes_channels_and_problems),
