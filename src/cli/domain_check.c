@@ -32,15 +32,30 @@ static bool is_harmless(const struct view *v, const struct cd_condition *c) {
         return has_string(reasons, ARRAY_LEN(reasons), c->reason) || domain_is_connecting(v, c);
 }
 
-static bool message_names(const char *message, const char *node) {
+/* Where the message names the node; NULL: it does not. */
+static const char *find_node(const char *message, const char *node) {
         size_t n = strlen(node);
         for (const char *at = message; at && (at = strstr(at, node)); at++) {
                 char before = at > message ? at[-1] : ' ', after = at[n];
                 if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", before) &&
                     (!after || !strchr("abcdefghijklmnopqrstuvwxyz0123456789-", after)))
-                        return true;
+                        return at;
         }
-        return false;
+        return NULL;
+}
+
+/* The part about one node of "node-1: why; node-2: why" or "node-1 is DOWN: why; node-2 is DOWN: why". The
+ * whole message, if it does not name the node. */
+static const char *part_about(const struct diagnosis *d, const struct compute_domain *cd, const char *message,
+                              const char *node) {
+        const char *begin = find_node(message, node), *end = begin ? begin + strlen(begin) : NULL;
+        for (size_t i = 0; begin && i < cd->n_nodes; i++) {
+                _cleanup_(freep) char *lead = xasprintf("; %s", str_or(cd->nodes[i].node, ""));
+                const char *other = strstr(begin, lead);
+                if (other && other < end && strchr(": ", other[strlen(lead)]))
+                        end = other;
+        }
+        return begin ? arena_strndup(d->a, begin, (size_t)(end - begin)) : message;
 }
 
 /* Only these reasons depend on single nodes. */
@@ -57,28 +72,35 @@ static bool is_about_nodes(const struct cd_condition *c) {
 }
 
 /* A more specific entry for the text of the message: "IMEX daemon is BACKOFF: ...". */
-static const struct reason *entry_of(const struct cd_condition *c) {
-        const struct reason *message = is_about_nodes(c) ? reason_find_message(c->message) : NULL;
+static const struct reason *entry_of(const struct cd_condition *c, const char *text) {
+        const struct reason *message = is_about_nodes(c) ? reason_find_message(text) : NULL;
         return message && !streq(message->anchor, "daemon-not-ready")
                        ? message
                        : reason_find(REASON_OF_COMPUTE_DOMAIN, c->reason);
 }
 
-bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
-                               const struct cd_condition *c) {
+/* `node` NULL: the cause may concern any node. */
+static bool diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
+                               const struct cd_condition *c, const char *node) {
         if (condition_status_decode(c->status) == STATUS_TRUE || !is_judged(c) || is_harmless(d->v, c))
                 return false;
-        const struct reason *r = entry_of(c);
+        const struct reason *r =
+                entry_of(c, node && c->message ? part_about(d, cd, c->message, node) : c->message);
         diagnosis_add(d, r ? r : reason_cause(CAUSE_UNKNOWN), NULL, "ComputeDomain %s: %s", cd->o.meta.name,
                       str_or(c->message, str_or(c->reason, c->type)));
         return true;
+}
+
+bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
+                               const struct cd_condition *c) {
+        return diagnose_condition(d, cd, c, NULL);
 }
 
 /* Pods with a node wait neither for other nodes nor for peers, and have a channel device. */
 static bool delays_node(const struct cd_condition *c, const char *node) {
         return !streq(c->reason, REASON_NODES_MISSING) && !streq(c->type, CONDITION_PEERS_CONNECTED) &&
                !streq(c->type, CONDITION_CHANNEL_AVAILABLE) &&
-               (!is_about_nodes(c) || message_names(str_or(c->message, ""), node));
+               (!is_about_nodes(c) || find_node(str_or(c->message, ""), node));
 }
 
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node) {
@@ -89,7 +111,7 @@ bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain
                 if (node && condition_status_decode(c->status) != STATUS_FALSE)
                         continue;
                 if (!node || delays_node(c, node))
-                        any = domain_diagnose_condition(d, cd, c) || any;
+                        any = diagnose_condition(d, cd, c, node) || any;
         }
         return any;
 }

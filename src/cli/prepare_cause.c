@@ -249,6 +249,24 @@ static bool diagnose_member(struct pod_case *c) {
         return false;
 }
 
+/* The condition Ready names only a few nodes. The list of nodes has each. */
+static bool diagnose_listed(struct pod_case *c) {
+        const struct cd_condition *ready = NULL;
+        for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++)
+                if (streq(c->cd->conditions[i].reason, REASON_NODES_NOT_READY))
+                        ready = &c->cd->conditions[i];
+        for (size_t i = 0; ready && i < c->cd->n_nodes; i++) {
+                const struct domain_node *n = &c->cd->nodes[i];
+                if (!streq(n->node, c->pod->node) || domain_status_decode(n->status) != DOMAIN_NOT_READY)
+                        continue;
+                diagnosis_add(c->d, reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_NODES_NOT_READY), NULL,
+                              "ComputeDomain %s: %s has joined and is not ready yet. %s", c->cd_name, n->node,
+                              str_or(ready->message, ""));
+                return true;
+        }
+        return false;
+}
+
 /* A container that waits for something else: an image, a Secret, its own crash. */
 static bool diagnose_container(struct pod_case *c) {
         const struct {
@@ -310,7 +328,7 @@ static bool diagnose_reports(struct pod_case *c, const struct pod_object *daemon
                 return true;
         if (c->asks && !c->v->hosts && !daemon && daemon_diagnose(c->d, c->pod->node))
                 return true;
-        return diagnose_member(c);
+        return diagnose_member(c) || diagnose_listed(c);
 }
 
 /* No object that was read shows a cause. */

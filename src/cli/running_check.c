@@ -101,6 +101,16 @@ static void check_peers(struct pod_case *c) {
         }
 }
 
+/* The driver starts a pod before the other nodes have joined. */
+static void hint_at_missing_nodes(struct pod_case *c) {
+        for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++)
+                if (streq(c->cd->conditions[i].reason, REASON_NODES_MISSING))
+                        diagnosis_hint(c->d,
+                                       "ComputeDomain %s: %s. The driver lets no pod wait for the missing "
+                                       "nodes, but the program in the pod may.",
+                                       c->cd_name, str_or(c->cd->conditions[i].message, ""));
+}
+
 void running_diagnose(struct pod_case *c) {
         view_read(c->v, VIEW_NODES, NULL);
         view_read(c->v, VIEW_SLICES, NULL);
@@ -110,6 +120,7 @@ void running_diagnose(struct pod_case *c) {
         check_event(c);
         check_partition(c);
         check_peers(c);
+        hint_at_missing_nodes(c);
         for (size_t i = 0; i < c->pod->n_containers; i++) {
                 const struct container *x = &c->pod->containers[i];
                 const char *off = jd_pair_get(x->env, x->n_env, "NCCL_MNNVL_ENABLE");
