@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "cli/placement.h"
 #include "cli/pod_case.h"
 #include "rules/message.h"
 
@@ -138,23 +139,14 @@ static bool has_affinity(const struct pod_object *p) {
 /* Which nodes the pod may use, as far as the rules of channels decide. */
 struct candidates {
         const char *clique, *rack;    /* NULL: any */
-        const struct pod_object *pod; /* limits them to its node selector; NULL: any */
+        const struct pod_object *pod; /* limits them to those on which it may run; NULL: any */
         size_t nodes, offered, free, seats, used;
         const char *last; /* the name of one of them; NULL: there is none */
 };
 
-/* Whether the node has the labels that the pod requires. */
-static bool is_selected(const struct pod_object *p, const struct node_object *n) {
-        for (size_t i = 0; i < p->n_node_selector; i++)
-                if (!n || !streq(jd_pair_get(n->labels, n->n_labels, p->node_selector[i].key),
-                                 p->node_selector[i].value))
-                        return false;
-        return true;
-}
-
 static bool is_candidate(const struct candidates *x, const struct inventory_node *n) {
         return (!x->clique || streq(x->clique, n->clique)) && (!x->rack || streq(x->rack, n->rack)) &&
-               (!x->pod || is_selected(x->pod, n->node));
+               (!x->pod || placement_judge(x->pod, n->node) == PLACEMENT_ALLOWED);
 }
 
 static void count_candidates(const struct inventory *inv, struct candidates *x) {
@@ -205,13 +197,21 @@ static const char *users_of(struct pod_case *c, const struct inventory *inv, con
         return message_end(&text, c->d->a);
 }
 
-/* The rack with the most nodes that have a free channel device, except one. */
-static const struct inventory_rack *freest_rack(const struct inventory *inv, const char *except) {
+/* The rack with the most nodes that have a free channel device for the pod, except one; NULL: none has. */
+static const struct inventory_rack *freest_rack(const struct pod_case *c, const struct inventory *inv,
+                                                const char *except, size_t *ret_free) {
         const struct inventory_rack *best = NULL;
-        for (size_t i = 0; i < inv->n_racks; i++)
-                if (!streq(inv->racks[i].clique, except) && inv->racks[i].n_free &&
-                    (!best || inv->racks[i].n_free > best->n_free))
+        *ret_free = 0;
+        for (size_t i = 0; i < inv->n_racks; i++) {
+                struct candidates x = { .clique = inv->racks[i].clique, .pod = c->pod };
+                if (streq(x.clique, except))
+                        continue;
+                count_candidates(inv, &x);
+                if (x.free > *ret_free) {
                         best = &inv->racks[i];
+                        *ret_free = x.free;
+                }
+        }
         return best;
 }
 
@@ -281,9 +281,9 @@ static bool has_other_reason(const struct pod_case *c) {
 
 static void add_full(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
         const char *rack = inventory_rack_name(c->v, x->clique);
-        const struct inventory_rack *other = freest_rack(inv, x->clique);
-        const char *rest =
-                other ? arena_printf(c->d->a, "; %s has %zu free", other->name, other->n_free) : "";
+        size_t n_free;
+        const struct inventory_rack *other = freest_rack(c, inv, x->clique, &n_free);
+        const char *rest = other ? arena_printf(c->d->a, "; %s has %zu free", other->name, n_free) : "";
         diagnosis_add(
                 c->d, reason_cause(CAUSE_PARTITION_FULL),
                 other ? "delete the workload and create it again: its first pod chooses the partition again"
@@ -292,11 +292,37 @@ static void add_full(struct pod_case *c, const struct inventory *inv, const stru
                 c->n_siblings, rack, x->used, x->seats, users_of(c, inv, x), rest);
 }
 
+/* The pod may run on none of the nodes. */
+static void diagnose_excluded(struct pod_case *c, const struct inventory *inv, const struct candidates *x,
+                              const char *where) {
+        const struct node_taint *taint = NULL;
+        struct message_list list = { 0 };
+        size_t n_taint = 0, n_labels = 0;
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const struct node_object *n = inv->nodes[i].node;
+                if (!is_candidate(x, &inv->nodes[i]))
+                        continue;
+                enum placement why = placement_judge(c->pod, n);
+                n_taint += why == PLACEMENT_TAINT;
+                n_labels += why == PLACEMENT_LABELS;
+                if (!taint)
+                        taint = placement_taint(c->pod, n);
+        }
+        if (n_labels)
+                message_add(&list, "%zu without the labels of its nodeSelector or node affinity", n_labels);
+        if (taint)
+                message_add(&list, "%zu with a taint that it does not tolerate (%s=%s:%s)", n_taint,
+                            str_or(taint->key, ""), str_or(taint->value, ""), str_or(taint->effect, ""));
+        diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED),
+                      "change the nodeSelector, the node affinity or the tolerations of the pod",
+                      "the pod may run on no GPU node%s: %s", where, message_end(&list, c->d->a));
+}
+
 /* " on rack-a", " on node-3" */
-static const char *where_text(struct pod_case *c, const struct inventory *inv, const struct candidates *x) {
-        if (c->pod->n_node_selector)
-                return x->nodes == 1 ? arena_printf(c->d->a, " on %s", x->last)
-                                     : " on the nodes that the pod selects";
+static const char *where_text(struct pod_case *c, const struct inventory *inv, const struct candidates *x,
+                              bool limited) {
+        if (limited)
+                return x->nodes == 1 ? arena_printf(c->d->a, " on %s", x->last) : " on the allowed nodes";
         if (x->clique)
                 return arena_printf(c->d->a, " on %s", inventory_rack_name(c->v, x->clique));
         if (x->rack)
@@ -313,11 +339,9 @@ static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
         count_candidates(inv, &all);
         count_candidates(inv, &part);
         count_candidates(inv, &own);
-        const char *where = where_text(c, inv, &own);
-        if (c->pod->n_node_selector && part.nodes && !own.nodes) {
-                diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL,
-                              "no GPU node that the pod may use has the labels of its nodeSelector: %s",
-                              c->waits);
+        const char *where = where_text(c, inv, &own, own.nodes < part.nodes);
+        if (part.nodes && !own.nodes) {
+                diagnose_excluded(c, inv, &part, where_text(c, inv, &part, false));
                 return;
         }
         if (own.seats)
@@ -396,7 +420,7 @@ void pending_diagnose(struct pod_case *c) {
                               str_or(c->cd_name, c->domain_uid));
                 return;
         }
-        bool affinity = says(c, "didn't match pod affinity rules") && has_affinity(c->pod);
+        bool affinity = says(c, "didn't match pod affinity rules") && has_affinity(c->pod) && c->n_placed;
         if (c->asks && says(c, "resourceclaim not available on the node")) {
                 diagnosis_add(c->d, reason_find(REASON_OF_CLAIM, REASON_SHARED_ON_ONE_NODE), NULL,
                               "the claim %s belongs to another node",

@@ -107,9 +107,124 @@ static void a_selected_node_without_a_plugin_is_the_cause(void **state) {
 static void a_selector_that_matches_no_gpu_node_is_the_cause(void **state) {
         (void)state;
         pod_selects(ON("example.com/pool", "gb200"));
+        assert_int_equal(why_has("train-0",
+                                 "\"cause\":\"the pod may run on no GPU node: 6 without the labels of its "
+                                 "nodeSelector or node affinity\""),
+                         COMMAND_PROBLEM);
+}
+
+#define NODE_AFFINITY(key, op, value)                                                                        \
+        ",'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{'nodeSelectorTerms'" \
+        ":[{'matchExpressions':[{'key':'" key "','operator':'" op "','values':[" value "]}]}]}}}"
+
+static void nodes_outside_of_the_node_affinity_do_not_count(void **state) {
+        (void)state;
+        label_node("a2", CLUSTER_A);
+        cluster_domain(cluster, "team-a", "llm", "aa000000-0000-4000-8000-000000000001", "");
+        cluster_claim(cluster, "team-a", "x.channel", "aa000000-0000-4000-8000-000000000001", "a2");
+        pod_selects(NODE_AFFINITY("kubernetes.io/hostname", "In", "'a2','z'"));
         assert_int_equal(
-                why_has("train-0", "no GPU node that the pod may use has the labels of its nodeSelector"),
+                why_has("train-0", "\"cause\":\"no free channel: 1 of 1 on a2 in use (1 team-a/llm)\""),
                 COMMAND_PROBLEM);
+}
+
+static void taint_node(const char *name, const char *clique, const char *value) {
+        cluster_put(
+                cluster, &kube_nodes,
+                "{'metadata':{'name':'%s','labels':{'nvidia.com/gpu.present':'true','" GPU_CLIQUE_LABEL
+                "':'%s'}},'spec':{'taints':[{'key':'team','value':'%s','effect':'NoSchedule'}]},'status':{"
+                "'conditions':[{'type':'Ready','status':'True'}]}}",
+                name, clique, value);
+}
+
+/* b0 and b1 have a free channel. */
+static void nodes_with_a_taint_that_the_pod_does_not_tolerate_do_not_count(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-a", "llm", "aa000000-0000-4000-8000-000000000001", "");
+        for (const char *p = "a0a1a2a3"; *p; p += 2) {
+                char node[3] = { p[0], p[1], 0 };
+                taint_node(node, CLUSTER_A, "b");
+                cluster_claim(cluster, "team-a", node, "aa000000-0000-4000-8000-000000000001", node);
+        }
+        taint_node("b0", CLUSTER_B, "a");
+        taint_node("b1", CLUSTER_B, "a");
+        pod_selects(",'tolerations':[{'key':'team','operator':'Equal','value':'b','effect':'NoSchedule'}]");
+        assert_int_equal(
+                why_has("train-0",
+                        "\"cause\":\"no free channel: 4 of 4 on the allowed nodes in use (4 team-a/llm)\""),
+                COMMAND_PROBLEM);
+        pod_selects(",'tolerations':[{'key':'team','value':'c'}]");
+        assert_int_equal(why_has("train-0",
+                                 "\"cause\":\"the pod may run on no GPU node: 6 with a taint that it "
+                                 "does not tolerate (team=b:NoSchedule)\""),
+                         COMMAND_PROBLEM);
+}
+
+/* The pods of the workload run on rack-a, and the pod must run there, too. */
+static void a_rack_whose_nodes_the_pod_may_not_use_is_not_recommended(void **state) {
+        (void)state;
+        for (int tainted = 0; tainted < 2; tainted++) {
+                for (const char *p = "a0a1a2a3"; *p; p += 2) {
+                        char node[3] = { p[0], p[1], 0 };
+                        cluster_claim(cluster, "team-b", node, CLUSTER_BENCH, node);
+                }
+                cluster_put_pod(cluster,
+                                &(struct cluster_pod){ .name = "train-1", .claim = "a1", .node = "a1" });
+                if (tainted) {
+                        taint_node("b0", CLUSTER_B, "a");
+                        taint_node("b1", CLUSTER_B, "a");
+                }
+                pod_selects(",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+                            "'topologyKey':'" GPU_CLIQUE_LABEL "'}]}}");
+                assert_int_equal(why_has("train-0", tainted ? "in use: 4 team-b/bench)\""
+                                                            : "in use: 4 team-b/bench); rack-b has 2 free\""),
+                                 COMMAND_PROBLEM);
+        }
+}
+
+/* ---- a pod that has just got its node ---- */
+
+#define MEMBER(n, i) "{'name':'" n "','cliqueID':'" CLUSTER_A "','index':" i ",'status':'NotReady'}"
+
+static void pod_is_new(const char *ready) {
+        cluster_put(cluster, &kube_compute_domains,
+                    "{'metadata':{'namespace':'team-b','name':'bench','uid':'" CLUSTER_BENCH
+                    "'},'spec':{'numNodes':0,'channel':{'resourceClaimTemplate':{'name':'bench-channel'}}},'"
+                    "status':{'status':'NotReady','nodesReady':0,'nodesWanted':2,'nodes':[" MEMBER(
+                            "a0",
+                            "0") "," MEMBER("a1",
+                                            "1") "],'conditions':[{'type':'Ready','status':'False','reason':'"
+                                                 "NodesNotReady','message':'0 of 2 nodes are ready. %s'}]}}",
+                    ready);
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster,
+                        &(struct cluster_pod){ .name = "train-0", .claim = "train-0.channel", .node = "a0" });
+        cluster_confine(cluster, "team-b");
+}
+
+/* The kubelet writes its first Event after 45 seconds. */
+static void a_user_learns_from_the_condition_ready_that_imex_waits_for_peers(void **state) {
+        (void)state;
+        pod_is_new("a0: IMEX daemon is STARTING: nvidia-imex is WAITING_FOR_PEERS (it waits for the other "
+                   "nodes of the domain); a1: no daemon Pod on the node yet");
+        assert_int_equal(why_has("train-0", "{\"reason\":\"waiting-for-peers\",\"possible\":false"),
+                         COMMAND_PROBLEM);
+}
+
+static void the_state_of_another_node_is_not_the_cause(void **state) {
+        (void)state;
+        pod_is_new("a0: no daemon Pod on the node yet; a1: IMEX daemon is STARTING: nvidia-imex is "
+                   "WAITING_FOR_PEERS (it waits for the other nodes of the domain)");
+        assert_int_equal(why_has("train-0", "{\"reason\":\"NodesNotReady\",\"possible\":false"),
+                         COMMAND_PROBLEM);
+}
+
+static void a_node_that_the_condition_ready_does_not_name_is_in_the_list(void **state) {
+        (void)state;
+        pod_is_new("b0: no daemon Pod on the node yet; and 9 more");
+        assert_int_equal(why_has("train-0", "\"cause\":\"ComputeDomain bench: a0 has joined and is not ready "
+                                            "yet. 0 of 2 nodes are ready. b0: no daemon Pod"),
+                         COMMAND_PROBLEM);
 }
 
 /* ---- the pod that still has the channel ---- */
@@ -187,6 +302,12 @@ int main(void) {
                 T(a_selected_node_in_use_is_the_cause_while_others_are_free),
                 T(a_selected_node_without_a_plugin_is_the_cause),
                 T(a_selector_that_matches_no_gpu_node_is_the_cause),
+                T(nodes_outside_of_the_node_affinity_do_not_count),
+                T(nodes_with_a_taint_that_the_pod_does_not_tolerate_do_not_count),
+                T(a_rack_whose_nodes_the_pod_may_not_use_is_not_recommended),
+                T(a_user_learns_from_the_condition_ready_that_imex_waits_for_peers),
+                T(the_state_of_another_node_is_not_the_cause),
+                T(a_node_that_the_condition_ready_does_not_name_is_in_the_list),
                 T(an_admin_sees_the_pod_of_another_namespace),
                 T(a_user_does_not_see_the_pod_of_another_namespace),
                 T(a_pod_in_its_grace_period_has_time_left),
