@@ -82,20 +82,32 @@ static const char *time_text(int64_t s) {
 }
 
 /* As the plugin DynamicResources and the other filters of the scheduler count the nodes. */
-static void scheduler_text(struct buf *b) {
-        unsigned n = 0, cordoned = 0, down = 0;
+static void scheduler_text(const struct answers *a, struct buf *b) {
+        static const char *const texts[] = {
+                [ANSWERS_NO_RULE] = "",
+                [ANSWERS_NODE_SELECTOR] = "didn't match Pod's node affinity/selector",
+                [ANSWERS_NODE_AFFINITY] = "didn't match Pod's node affinity/selector",
+                [ANSWERS_TAINT] = "had untolerated taint {" ANSWERS_TAINT_KEY ": x}",
+                [ANSWERS_POD_AFFINITY] = "didn't match pod affinity rules",
+                [ANSWERS_POD_ANTI_AFFINITY] = "didn't match pod anti-affinity rules"
+        };
+        unsigned n = 0, cordoned = 0, down = 0, excluded = 0;
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 n += w.nodes[i].exists;
                 down += w.nodes[i].exists && !w.nodes[i].ready;
                 cordoned += w.nodes[i].exists && w.nodes[i].ready && w.nodes[i].cordoned;
+                excluded +=
+                        w.nodes[i].exists && w.nodes[i].ready && !w.nodes[i].cordoned && w.nodes[i].excluded;
         }
         buf_addf(b, "0/%u nodes are available: ", n);
         if (down)
                 buf_addf(b, "%u node(s) had untolerated taint {node.kubernetes.io/unreachable: }, ", down);
         if (cordoned)
                 buf_addf(b, "%u node(s) were unschedulable, ", cordoned);
-        if (n - down - cordoned)
-                buf_addf(b, "%u cannot allocate all claims, ", n - down - cordoned);
+        if (excluded)
+                buf_addf(b, "%u node(s) %s, ", excluded, texts[a->rule]);
+        if (n - down - cordoned - excluded)
+                buf_addf(b, "%u cannot allocate all claims, ", n - down - cordoned - excluded);
         b->n -= 2;
         buf_addf(b,
                  ". still not schedulable, preemption: 0/%u nodes are available: %u Preemption is not "
@@ -130,7 +142,7 @@ static void pod_status(const struct answers *a, const struct domain *d, const st
                 buf_adds(b, "\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
                             "\"False\","
                             "\"reason\":\"Unschedulable\",\"message\":\"");
-                scheduler_text(b);
+                scheduler_text(a, b);
                 buf_adds(b, "\"}]");
         } else {
                 bool seen = p->node->power && p->node->connected && p->node->exists;
@@ -159,6 +171,29 @@ static void pod_status(const struct answers *a, const struct domain *d, const st
         }
 }
 
+/* The rule in the spec of a pod, with the comma in front of it. */
+static const char *rule_text(enum answers_rule rule) {
+#define REQUIRED "\"requiredDuringSchedulingIgnoredDuringExecution\":"
+        static const char *const texts[] = {
+                [ANSWERS_NO_RULE] = "",
+                [ANSWERS_NODE_SELECTOR] =
+                        ",\"nodeSelector\":{\"" ANSWERS_LABEL "\":\"" ANSWERS_LABEL_VALUE "\"}",
+                [ANSWERS_NODE_AFFINITY] =
+                        ",\"affinity\":{\"nodeAffinity\":{" REQUIRED
+                        "{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"" ANSWERS_LABEL
+                        "\",\"operator\":\"In\",\"values\":[\"" ANSWERS_LABEL_VALUE "\"]}]}]}}}",
+                [ANSWERS_TAINT] = "",
+                [ANSWERS_POD_AFFINITY] =
+                        ",\"affinity\":{\"podAffinity\":{" REQUIRED "[{\"topologyKey\":\"" GPU_CLIQUE_LABEL
+                        "\",\"labelSelector\":{\"matchLabels\":{\"app\":\"other\"}}}]}}",
+                [ANSWERS_POD_ANTI_AFFINITY] =
+                        ",\"affinity\":{\"podAntiAffinity\":{" REQUIRED
+                        "[{\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{\"matchLabels\":{"
+                        "\"app\":\"other\"}}}]}}",
+        };
+        return texts[rule];
+}
+
 static char *pod_text(const struct answers *a, unsigned d, unsigned i) {
         const struct domain *domain = &w.domains[d];
         const struct user_pod *p = &domain->pods[i];
@@ -175,6 +210,7 @@ static char *pod_text(const struct answers *a, unsigned d, unsigned i) {
                  "\"%s\"}]",
                  name, name, time_text(sim_wall_s() - (sim_now_ms() - noted[d][i].since_ms) / 1000),
                  domain->name, template_of(a, domain, p));
+        buf_adds(&b, rule_text(a->rule));
         if (p->node)
                 buf_addf(&b, ",\"nodeName\":\"%s\"", p->node->name);
         buf_adds(&b, "},\"status\":{");
@@ -229,7 +265,7 @@ static char *pod_event(const struct answers *a, unsigned d, unsigned i) {
                                  template_of(a, &w.domains[d], p));
         } else if (p->state == POD_CLAIMED) {
                 reason = "FailedScheduling";
-                scheduler_text(&b);
+                scheduler_text(a, &b);
         } else if (p->state == POD_ALLOCATED && p->node->power && p->node->connected) {
                 if (!plugin_runs(number_of(p->node))) {
                         reason = "FailedPrepareDynamicResources";

@@ -8,12 +8,27 @@
 
 #include "cli/source.h"
 
+/* Which rule of the scheduler excludes nodes (`excluded` of struct node). */
+enum answers_rule {
+        ANSWERS_NO_RULE,
+        ANSWERS_NODE_SELECTOR,
+        ANSWERS_NODE_AFFINITY,
+        ANSWERS_TAINT,
+        ANSWERS_POD_AFFINITY,
+        ANSWERS_POD_ANTI_AFFINITY
+};
+/* The label of nodes that are not excluded, and the taint of those that are. */
+#define ANSWERS_LABEL "example.com/pool"
+#define ANSWERS_LABEL_VALUE "a"
+#define ANSWERS_TAINT_KEY "example.com/dedicated"
+
 struct answers {
         struct source source;
         bool admin;       /* otherwise the user may list only the objects of the namespace USER_NS */
         bool image_fails; /* the images of the users' Pods cannot be pulled */
         bool misspelt;    /* pods without a claim name a claim template that does not exist */
         bool no_controller;
+        enum answers_rule rule;
 };
 void answers_init(struct answers *a);
 

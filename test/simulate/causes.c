@@ -169,6 +169,80 @@ static void domain_is_deleted(void) {
         }
 }
 
+/* The users' pods may run only on the first nodes. */
+static void exclude_nodes_from(unsigned first, enum answers_rule rule) {
+        run.options.rule = rule;
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                const struct version *v = store_get(K_NODE, "", w.nodes[i].name);
+                w.nodes[i].excluded = i >= first;
+                if (!w.nodes[i].excluded)
+                        world_patch(K_NODE, v, false,
+                                    "{'metadata':{'labels':{'" ANSWERS_LABEL "':'" ANSWERS_LABEL_VALUE
+                                    "'}}}");
+                else if (rule == ANSWERS_TAINT)
+                        world_patch(K_NODE, v, false,
+                                    "{'spec':{'taints':[{'key':'" ANSWERS_TAINT_KEY
+                                    "','value':'x','effect':'NoSchedule'}]}}");
+        }
+}
+
+static void selector_matches_no_node(void) {
+        exclude_nodes_from(0, ANSWERS_NODE_SELECTOR);
+}
+
+static void every_node_is_tainted(void) {
+        exclude_nodes_from(0, ANSWERS_TAINT);
+}
+
+static void affinity_matches_no_pod(void) {
+        exclude_nodes_from(0, ANSWERS_POD_AFFINITY);
+}
+
+static void anti_affinity_excludes_every_node(void) {
+        exclude_nodes_from(0, ANSWERS_POD_ANTI_AFFINITY);
+}
+
+static void node_affinity_matches_one_node(void) {
+        exclude_nodes_from(1, ANSWERS_NODE_AFFINITY);
+}
+
+static void all_nodes_but_one_are_tainted(void) {
+        exclude_nodes_from(1, ANSWERS_TAINT);
+}
+
+static void the_selected_node_withholds(void) {
+        plugin_withhold(0);
+        exclude_nodes_from(1, ANSWERS_NODE_SELECTOR);
+}
+
+static struct user_pod *pod_in_state(enum state state, unsigned *ret_domain) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++)
+                        if (w.domains[d].pods[i].state == state) {
+                                *ret_domain = d;
+                                return &w.domains[d].pods[i];
+                        }
+        return NULL;
+}
+
+/* A pod that waits gets the channel device, and so the index, of one that runs, as after the restore of an
+ * etcd in which that one does not have it yet. */
+static void an_earlier_holder_stays(void) {
+        unsigned d, other;
+        struct user_pod *next = pod_in_state(POD_CLAIMED, &d), *old = pod_in_state(POD_RUNS, &other);
+        run.node = (int)w.n_nodes; /* none */
+        if (!next || !old)
+                return;
+        const struct version *claim = store_get(K_CLAIM, USER_NS, old->claim);
+        _cleanup_(freep) char *device = xstrdup(claim->device);
+        allocate(next->claim, USER_NS, old->node->name, device, "ComputeDomainChannelConfig",
+                 w.domains[d].uid, next->own, next->claim);
+        next->node = old->node;
+        next->state = POD_ALLOCATED;
+        next->since_ms = sim_now_ms();
+        run.node = (int)number_of(next->node);
+}
+
 /* When a fault strikes: before anything runs, before the users begin, or at the first pod that starts, or
  * when all have begun. */
 enum when { AT_BEGIN, AT_ONCE, AT_START, LATER };
@@ -187,6 +261,30 @@ static const struct fault_sort {
           AT_ONCE,
           ANSWERS_NO_NODE,
           { "NoFreeChannel", "SchedulingFailed" } },
+        { "selector_matches_none",
+          selector_matches_no_node,
+          AT_ONCE,
+          ANSWERS_NO_NODE,
+          { "SchedulingFailed" } },
+        { "taint_on_all", every_node_is_tainted, AT_ONCE, ANSWERS_NO_NODE, { "SchedulingFailed" } },
+        { "affinity_to_none", affinity_matches_no_pod, AT_ONCE, ANSWERS_NO_NODE, { "SchedulingFailed" } },
+        { "anti_affinity_to_all",
+          anti_affinity_excludes_every_node,
+          AT_ONCE,
+          ANSWERS_NO_NODE,
+          { "SchedulingFailed" } },
+        { "affinity_to_one_node",
+          node_affinity_matches_one_node,
+          AT_ONCE,
+          ANSWERS_NO_NODE,
+          { "NoFreeChannel" } },
+        { "taint_on_others", all_nodes_but_one_are_tainted, AT_ONCE, ANSWERS_NO_NODE, { "NoFreeChannel" } },
+        { "selected_withholds", the_selected_node_withholds, AT_ONCE, ANSWERS_NO_NODE, { "FabricError" } },
+        { "holder_stays",
+          an_earlier_holder_stays,
+          LATER,
+          ANSWERS_STARTS,
+          { "device-held", "device-held-channels", "NodeOccupied" } },
         { "no_controller", controllers_end, AT_ONCE, ANSWERS_NO_CLAIM, { "NoController" } },
         { "templates_refused", templates_are_refused, AT_ONCE, ANSWERS_NO_CLAIM, { "WriteFailed" } },
         { "template_misspelt", misspell, AT_ONCE, ANSWERS_NO_CLAIM, { "ClaimTemplateNotFound" } },
@@ -269,6 +367,7 @@ static void ask(const struct answers_pod *p, bool admin, struct counts *c) {
         s.admin = admin;
         s.image_fails = run.options.image_fails;
         s.misspelt = run.options.misspelt;
+        s.rule = run.options.rule;
         s.no_controller = run.options.no_controller;
         ask_why(&s.source, USER_NS, p->name, &answer, &text);
         judge(&answer, p->name, admin ? "admin" : "view", buf_str(&text), c);

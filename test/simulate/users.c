@@ -60,7 +60,7 @@ struct node *choose_node(const struct domain *d) {
         const unsigned *offers = offers_to(d);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
-                if (n->exists && n->ready && !n->cordoned && offers[number_of(n)])
+                if (n->exists && n->ready && !n->cordoned && !n->excluded && offers[number_of(n)])
                         return n;
         }
         return NULL;

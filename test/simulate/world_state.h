@@ -45,6 +45,7 @@ struct node {
         bool back;  /* connected again: the kubelet now sees earlier deletions */
         bool wipes; /* the kubelet has just started, and cleans up */
         bool cordoned;
+        bool excluded;                             /* the users' pods may not run on it */
         int64_t power_ms, connected_ms, exists_ms; /* when it becomes true again, 0: not by itself */
         int64_t heard_ms, gone_ms;
         unsigned boots, addresses, shown_boots; /* shown_boots: as the Node shows it */
