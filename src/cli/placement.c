@@ -13,7 +13,7 @@ static bool is_greater(const char *label, const struct node_requirement *r, bool
         return less ? x < limit : x > limit;
 }
 
-static bool meets(const struct node_requirement *r, const char *value) {
+static bool requirement_holds(const struct node_requirement *r, const char *value) {
         bool listed = value && has_string(r->values, r->n_values, value);
         if (streq(r->op, "In"))
                 return listed;
@@ -31,11 +31,12 @@ static bool meets(const struct node_requirement *r, const char *value) {
 /* A term without requirements matches no node. The only field is metadata.name. */
 static bool matches_term(const struct node_term *t, const struct node_object *n) {
         for (size_t i = 0; i < t->n_labels; i++)
-                if (!meets(&t->labels[i], n ? jd_pair_get(n->labels, n->n_labels, t->labels[i].key) : NULL))
+                if (!requirement_holds(&t->labels[i],
+                                       n ? jd_pair_get(n->labels, n->n_labels, t->labels[i].key) : NULL))
                         return false;
         for (size_t i = 0; i < t->n_fields; i++)
                 if (streq(t->fields[i].key, "metadata.name") &&
-                    !meets(&t->fields[i], n ? n->node.o.meta.name : NULL))
+                    !requirement_holds(&t->fields[i], n ? n->node.o.meta.name : NULL))
                         return false;
         return t->n_labels || t->n_fields;
 }
