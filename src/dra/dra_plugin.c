@@ -13,6 +13,7 @@
 #include "pluginregistration.pb-c.h"
 
 #define DRA_SERVICE(version, method) "/k8s.io.kubelet.pkg.apis.dra." version ".DRAPlugin/" method
+#define HEALTH_WATCH(version) "/" version ".DRAResourceHealth/NodeWatchResources"
 #define REGISTRATION(method) "/pluginregistration.Registration/" method
 
 enum {
@@ -27,6 +28,7 @@ struct dra_plugin {
         const struct dra_plugin_ops *ops;
         void *u;
         struct grpc_server *dra, *registration;
+        struct dra_health *health; /* NULL: not offered */
 };
 
 static void reply(struct grpc_call *call, const ProtobufCMessage *m) {
@@ -50,18 +52,29 @@ static void dra_plugin_on_unprepare(void *u, struct grpc_call *call, struct str 
         dra_call_start(p->ops, p->u, false, call, message);
 }
 
+/* A kubelet of 1.36 calls the method of each plugin, even if GetInfo does not list the service. */
+static void dra_plugin_on_watch(void *u, struct grpc_call *call, struct str message) {
+        const struct dra_plugin *p = u;
+        if (p->health)
+                dra_health_watch(p->health, call);
+        else
+                grpc_call_fail(call, GRPC_UNIMPLEMENTED, "this driver reports no health of its devices");
+}
+
 /* Registration: the kubelet finds the socket, requests the plugin's information, and reports the result. */
 
 static void on_get_info(void *u, struct grpc_call *call, struct str message) {
-        struct dra_plugin *p = u;
-        char type[] = "DRAPlugin", v1[] = "v1.DRAPlugin", v1beta1[] = "v1beta1.DRAPlugin";
-        char *versions[] = { v1, v1beta1 };
+        const struct dra_plugin *p = u;
+        char type[] = "DRAPlugin", v1[] = "v1.DRAPlugin", v1beta1[] = "v1beta1.DRAPlugin",
+             health_v1[] = "v1.DRAResourceHealth", health_v1alpha1[] = "v1alpha1.DRAResourceHealth";
+        /* A kubelet ignores services that it does not know. */
+        char *versions[] = { v1, v1beta1, health_v1, health_v1alpha1 };
         Pluginregistration__PluginInfo info;
         pluginregistration__plugin_info__init(&info);
         info.type = type;
         info.name = p->driver_name;
         info.endpoint = p->dra_path;
-        info.n_supported_versions = ARRAY_LEN(versions);
+        info.n_supported_versions = p->health ? ARRAY_LEN(versions) : 2;
         info.supported_versions = versions;
         reply(call, &info.base);
 }
@@ -107,6 +120,8 @@ static const struct grpc_method dra_methods[] = {
         { DRA_SERVICE("v1", "NodeUnprepareResources"), dra_plugin_on_unprepare },
         { DRA_SERVICE("v1beta1", "NodePrepareResources"), dra_plugin_on_prepare },
         { DRA_SERVICE("v1beta1", "NodeUnprepareResources"), dra_plugin_on_unprepare },
+        { HEALTH_WATCH("v1"), dra_plugin_on_watch },
+        { HEALTH_WATCH("v1alpha1"), dra_plugin_on_watch },
         { NULL, NULL },
 };
 
@@ -133,6 +148,7 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
         p->registration_path = file_join(o->registrar_dir, registration_name);
         p->ops = o->ops;
         p->u = o->u;
+        p->health = o->health ? dra_health_new(loop, o->health, o->u) : NULL;
         if (serve_unix(p, loop, dra_methods, p->dra_path, &p->dra, e) < 0 ||
             serve_unix(p, loop, registration_methods, p->registration_path, &p->registration, e) < 0) {
                 dra_plugin_free(p);
@@ -142,12 +158,18 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
         return 0;
 }
 
+void dra_plugin_health_changed(struct dra_plugin *p) {
+        if (p && p->health)
+                dra_health_changed(p->health);
+}
+
 void dra_plugin_free(struct dra_plugin *p) {
         if (!p)
                 return;
         /* Unregister first: the kubelet unregisters the plugin when the registration socket is removed. */
         grpc_server_free(p->registration);
         grpc_server_free(p->dra);
+        dra_health_free(p->health);
         free(p->driver_name);
         free(p->dra_path);
         free(p->registration_path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dra_plugin: serves the kubelet the gRPC services of a DRA driver: plugin registration, and DRAPlugin v1 and
- * v1beta1.
+ * v1beta1, and DRAResourceHealth v1 and v1alpha1 (dra_health.h).
  *
  * Contracts: k8s.io/kubelet pluginregistration v1, dra v1 and v1beta1 (the two DRA versions differ only in
  * the package name; v1 adds Device.share_id). A call of the kubelet has one or more claims. Each claim
@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/err.h"
+#include "dra/dra_health.h"
 #include "dra/grpc_server.h"
 
 struct dra_plugin;
@@ -50,6 +51,7 @@ struct dra_plugin_options {
         const char *plugin_dir;    /* holds dra.sock */
         const char *registrar_dir; /* holds <driver_name>-reg.sock */
         const struct dra_plugin_ops *ops;
+        dra_health_fn *health; /* NULL: the plugin does not offer DRAResourceHealth */
         void *u;
 };
 
@@ -59,6 +61,8 @@ int dra_plugin_new(uv_loop_t *loop, const struct dra_plugin_options *o, struct d
                    struct err *e);
 /* Removes the sockets, and cancels the open operations (ops->cancelled) before it returns. */
 void dra_plugin_free(struct dra_plugin *p);
+/* Call it when the result of `health` may have changed. NULL is allowed. */
+void dra_plugin_health_changed(struct dra_plugin *p);
 /* Returns why the kubelet cannot connect to the plugin: a static text that states which socket does not
  * exist; NULL: both socket files exist. For probes: the kubelet finds new socket files only after the plugin
  * restarts. */

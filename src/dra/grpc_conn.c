@@ -2,6 +2,7 @@
 #include "dra/grpc_conn.h"
 
 #include <nghttp2/nghttp2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/queue.h>
 
@@ -55,6 +56,11 @@ struct grpc_call {
         /* the reply: prefix and message; then the status in the trailers */
         struct buf out;
         size_t sent;
+        /* A stream has several messages: `next` is the newest one that does not follow `out` yet. */
+        bool streaming, ended;
+        struct buf next;
+        enum grpc_status status; /* of a stream that has ended */
+        char *status_message;    /* encoded; NULL: none */
 
         grpc_cancel_fn *cancel;
         void *cancel_u;
@@ -107,20 +113,36 @@ static char *percent_encode(const char *msg) {
         return out;
 }
 
+static int submit_status(struct grpc_call *call) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)call->status);
+        nghttp2_nv nva[] = { header("grpc-status", number),
+                             header("grpc-message", str_or(call->status_message, "")) };
+        return nghttp2_submit_trailer(call->conn->session, call->stream_id, nva,
+                                      call->status_message ? 2 : 1);
+}
+
 static nghttp2_ssize read_reply(nghttp2_session *session, int32_t stream_id, uint8_t *to, size_t room,
                                 uint32_t *flags, nghttp2_data_source *source, void *u) {
         struct grpc_call *call = source->ptr;
+        if (call->sent == call->out.n && call->next.n) {
+                buf_done(&call->out);
+                call->out = call->next;
+                call->next = BUF_INIT(0);
+                call->sent = 0;
+        }
         size_t n = call->out.n - call->sent;
         if (n > room)
                 n = room;
         memcpy(to, call->out.p + call->sent, n);
         call->sent += n;
-        if (call->sent == call->out.n) {
-                nghttp2_nv status = header("grpc-status", "0");
-                *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-                if (nghttp2_submit_trailer(session, stream_id, &status, 1) != 0)
-                        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        }
+        if (call->sent < call->out.n || call->next.n)
+                return (nghttp2_ssize)n;
+        if (call->streaming && !call->ended)
+                return n ? (nghttp2_ssize)n : NGHTTP2_ERR_DEFERRED;
+        *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        if (submit_status(call) != 0)
+                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         return (nghttp2_ssize)n;
 }
 
@@ -138,9 +160,23 @@ static void grpc_conn_finish(struct grpc_call *call, const nghttp2_nv *nva, size
         c->wake(c->u);
 }
 
+/* The peer has the headers already, so the status follows the messages. */
+static void end_stream(struct grpc_call *call, enum grpc_status status, const char *msg) {
+        call->state = CALL_ANSWERED;
+        call->ended = true;
+        call->status = status;
+        call->status_message = percent_encode(msg);
+        (void)nghttp2_session_resume_data(call->conn->session, call->stream_id);
+        call->conn->wake(call->conn->u);
+}
+
 /* A status without a message is one HEADERS frame that ends the stream. */
 static void finish_status(struct grpc_call *call, const char *http_status, enum grpc_status status,
                           const char *msg) {
+        if (call->streaming) {
+                end_stream(call, status, msg);
+                return;
+        }
         _cleanup_(freep) char *encoded = percent_encode(msg);
         _cleanup_(freep) char *number = xasprintf("%d", (int)status);
         nghttp2_nv nva[] = { header(":status", http_status), header("content-type", "application/grpc"),
@@ -161,22 +197,46 @@ static void cancel(struct grpc_call *call) {
                 call->cancel(call->cancel_u, call);
 }
 
+static void put_message(struct buf *to, const void *message, size_t n) {
+        const uint8_t prefix[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
+                                         (uint8_t)n };
+        buf_done(to);
+        *to = BUF_INIT(PREFIX + n);
+        buf_add(to, prefix, sizeof prefix);
+        buf_add(to, message, n);
+}
+
+static void begin_reply(struct grpc_call *call, const void *message, size_t n) {
+        nghttp2_nv nva[] = { header(":status", "200"), header("content-type", "application/grpc") };
+        data_provider body = { .source.ptr = call, .read_callback = read_reply };
+        put_message(&call->out, message, n);
+        grpc_conn_finish(call, nva, ARRAY_LEN(nva), &body);
+}
+
 void grpc_call_reply(struct grpc_call *call, const void *message, size_t n) {
-        BUG_ON(call->state != CALL_OPEN);
+        BUG_ON(call->state != CALL_OPEN || call->streaming);
         if (n > call->conn->limits->message_bytes) {
                 _cleanup_(freep) char *msg = xasprintf("the reply has %zu bytes, at most %zu are sent", n,
                                                        call->conn->limits->message_bytes);
                 finish_status(call, "200", GRPC_RESOURCE_EXHAUSTED, msg);
                 return;
         }
-        const uint8_t prefix[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
-                                         (uint8_t)n };
-        nghttp2_nv nva[] = { header(":status", "200"), header("content-type", "application/grpc") };
-        data_provider body = { .source.ptr = call, .read_callback = read_reply };
-        call->out = BUF_INIT(PREFIX + n);
-        buf_add(&call->out, prefix, sizeof prefix);
-        buf_add(&call->out, message, n);
-        grpc_conn_finish(call, nva, ARRAY_LEN(nva), &body);
+        begin_reply(call, message, n);
+}
+
+void grpc_call_send(struct grpc_call *call, const void *message, size_t n) {
+        struct grpc_conn *c = call->conn;
+        BUG_ON(call->state != CALL_OPEN || !call->cancel || n > c->limits->message_bytes);
+        if (!call->streaming) {
+                call->streaming = true;
+                begin_reply(call, message, n);
+                call->state = CALL_OPEN;
+                return;
+        }
+        put_message(&call->next, message, n);
+        /* Fails if the stream has not stopped at the end of the last message. */
+        (void)nghttp2_session_resume_data(c->session, call->stream_id);
+        c->wake(c->u);
 }
 
 void grpc_call_fail(struct grpc_call *call, enum grpc_status status, const char *msg) {
@@ -386,6 +446,8 @@ static void grpc_conn_call_free(struct grpc_call *call) {
         LIST_REMOVE(call, link);
         drop_request(call);
         buf_done(&call->out);
+        buf_done(&call->next);
+        free(call->status_message);
         free(call->path);
         free(call);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grpc_server: implements a small gRPC server (unary calls, no compression) with nghttp2, on the loop.
+/* grpc_server: implements a small gRPC server with nghttp2, on the loop. A call has one request and one
+ * reply, or a stream of messages as the reply. There is no compression.
  *
  * It serves unix sockets in clear text, as the kubelet expects. Each server has its own limits.
  * docs/dev/protocols.md describes the protocol. Loop thread only. */
@@ -66,6 +67,10 @@ int grpc_server_listen_unix(struct grpc_server *s, const char *path, mode_t mode
 
 /* Answer the call, which must not be used afterwards. `msg` is an explanation for users, in UTF-8. */
 void grpc_call_reply(struct grpc_call *c, const void *message, size_t n);
+/* Sends a message of a stream, which is at most as large as a reply may be. The call stays open until it is
+ * cancelled or fails; set the function for that first (grpc_call_on_cancel()). A peer that does not read gets
+ * only the newest message after the one that is being sent, so it occupies the memory of two. */
+void grpc_call_send(struct grpc_call *c, const void *message, size_t n);
 void grpc_call_fail(struct grpc_call *c, enum grpc_status status, const char *msg);
 /* Sets the function that is called if the call is cancelled. A handler that does not answer before it returns
  * must call this. */

@@ -13,6 +13,7 @@
 
 #include "api/claim.h"
 #include "cdi/cdi.h"
+#include "dra/dra_health.h"
 #include "node/checkpoint.h"
 
 struct claims;
@@ -128,6 +129,9 @@ struct node_driver {
         void (*prepared)(void *u, struct op *op);
         /* Called after each batch. The table contains the claims that are prepared now. */
         void (*follow)(void *u, const struct checkpoint *table);
+        /* Lists the health of the devices of prepared claims. The plugin calls dra_plugin_health_changed()
+         * when it may have changed. NULL: the driver reports none. */
+        dra_health_fn *health;
 
         /* Reads the devices from the CDI file of a claim: name, type and domain of each, in the arena.
          * Pure. */

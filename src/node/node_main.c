@@ -112,6 +112,11 @@ static const struct dra_plugin_ops dra_ops = {
         .registered = on_registered,
 };
 
+static void on_health(void *u, struct arena *a, struct dra_health_list *ret) {
+        const struct node_main *m = u;
+        m->driver->health(m->claims->o.u, a, ret);
+}
+
 static int answer_probe(const char *wrong, struct buf *out) {
         if (wrong)
                 log_v(4, "a probe fails", kv_str("reason", wrong));
@@ -153,6 +158,7 @@ static void node_main_on_started(void *u, const struct err *error) {
                 .plugin_dir = m->plugin_dir,
                 .registrar_dir = m->flags->registrar_dir,
                 .ops = &dra_ops,
+                .health = m->driver->health ? on_health : NULL,
                 .u = m,
         };
         if (dra_plugin_new(&m->loop, &o, &m->dra, &e) < 0 || serve_probes(m, &e) < 0) {

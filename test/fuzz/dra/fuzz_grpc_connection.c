@@ -17,12 +17,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-enum { MAX_KEPT = 300, MAX_CALLS = 64, MAX_CLAIMS_KEPT = 2048 };
+enum { MAX_KEPT = 300, MAX_CALLS = 64, MAX_STREAMS = 8, MAX_CLAIMS_KEPT = 2048 };
 
 struct bed {
         struct grpc_conn *conn;
         struct grpc_call *call[MAX_KEPT];
         size_t n_calls;
+        struct grpc_call *stream[MAX_STREAMS];
+        size_t n_streams;
         struct dra_op *op[MAX_CLAIMS_KEPT];
         size_t n_ops;
 };
@@ -65,6 +67,27 @@ static void on_keep(void *u, struct grpc_call *call, struct str message) {
         b->call[b->n_calls++] = call;
 }
 
+static void on_stream_cancel(void *u, struct grpc_call *call) {
+        struct bed *b = u;
+        size_t i = 0;
+        while (i < b->n_streams && b->stream[i] != call)
+                i++;
+        BUG_ON(i == b->n_streams);
+        b->stream[i] = b->stream[--b->n_streams];
+}
+
+static void on_stream(void *u, struct grpc_call *call, struct str message) {
+        struct bed *b = u;
+        if (b->n_streams == MAX_STREAMS) {
+                grpc_call_fail(call, GRPC_UNAVAILABLE, "enough");
+                return;
+        }
+        grpc_call_on_cancel(call, on_stream_cancel, b);
+        b->stream[b->n_streams++] = call;
+        grpc_call_send(call, message.p, message.n);
+        grpc_call_send(call, "next", 4);
+}
+
 static void start_op(void *u, struct dra_op *op, const struct dra_claim *claim) {
         struct bed *b = u;
         if (claim->name[0] == 'f' || b->n_ops == MAX_CLAIMS_KEPT) {
@@ -101,6 +124,10 @@ static void answer(struct bed *b) {
                                            .cdi_ids = (const char *[]){ "c", NULL } };
         if (b->n_calls)
                 grpc_call_reply(b->call[--b->n_calls], "late", 4);
+        for (size_t i = 0; i < b->n_streams; i++)
+                grpc_call_send(b->stream[i], "news", 4);
+        if (b->n_streams > MAX_STREAMS / 2)
+                grpc_call_fail(b->stream[--b->n_streams], GRPC_UNAVAILABLE, "end");
         if (b->n_ops)
                 dra_op_prepared(b->op[--b->n_ops], &device, 1);
 }
@@ -136,8 +163,8 @@ static void send_all(struct bed *b, struct h2_client *client, uint64_t now) {
 }
 
 static void run_script(struct bed *b, const uint8_t *p, size_t n) {
-        static const char *const paths[] = { "/t.T/Echo",    "/t.T/Keep", "/t.T/Fail",
-                                             "/t.T/Prepare", "/none",     "" };
+        static const char *const paths[] = { "/t.T/Echo", "/t.T/Keep", "/t.T/Fail",  "/t.T/Prepare",
+                                             "/none",     "",          "/t.T/Stream" };
         static const char *const timeouts[] = { NULL, "1S", "5m", "1n", "x", "99999999H" };
         struct h2_client *client = h2_new();
         struct h2_call *call[MAX_CALLS] = { NULL };
@@ -207,11 +234,10 @@ static void run_script(struct bed *b, const uint8_t *p, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
-        static const struct grpc_method methods[] = { { "/t.T/Echo", on_echo },
-                                                      { "/t.T/Keep", on_keep },
-                                                      { "/t.T/Fail", on_fail },
-                                                      { "/t.T/Prepare", on_prepare },
-                                                      { NULL, NULL } };
+        static const struct grpc_method methods[] = {
+                { "/t.T/Echo", on_echo },       { "/t.T/Keep", on_keep },     { "/t.T/Fail", on_fail },
+                { "/t.T/Prepare", on_prepare }, { "/t.T/Stream", on_stream }, { NULL, NULL }
+        };
         if (n < 1)
                 return 0;
         struct bed *b = xnew(struct bed);

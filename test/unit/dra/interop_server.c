@@ -22,6 +22,7 @@ struct waiting {
 
 static LIST_HEAD(, waiting) waiting = LIST_HEAD_INITIALIZER(waiting);
 static struct dra_plugin *plugin;
+static bool changed;
 
 static void report(const char *what, const char *about) {
         printf("%s %s\n", what, about);
@@ -71,6 +72,8 @@ static void prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
 }
 
 static void unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
+        changed = true;
+        dra_plugin_health_changed(plugin);
         if (str_starts(claim->name, "fail"))
                 dra_op_fail(op, "cannot unprepare");
         else
@@ -88,6 +91,19 @@ static void registered(void *u, bool ok, const char *error) {
         report(ok ? "registered" : "refused", error);
 }
 
+/* An operation changes the health. */
+static void health(void *u, struct arena *a, struct dra_health_list *ret) {
+        static struct dra_device_health devices[] = {
+                { .pool = "node-1", .device = "channel-0", .state = DRA_HEALTH_GOOD, .message = "" },
+                { .pool = "node-1", .device = "channel-1", .state = DRA_HEALTH_UNKNOWN, .message = "" },
+        };
+        devices[0].state = changed ? DRA_HEALTH_BAD : DRA_HEALTH_GOOD;
+        devices[0].message = changed ? "lost n\xc3\xb6"
+                                       "de-2"
+                                     : "";
+        *ret = (struct dra_health_list){ .devices = devices, .n = ARRAY_LEN(devices) };
+}
+
 static const struct dra_plugin_ops ops = { prepare, unprepare, cancelled, registered };
 
 static void on_signal(uv_signal_t *s, int signum) {
@@ -103,7 +119,11 @@ int main(int argc, char **argv) {
                 return 2;
         _cleanup_(freep) char *dir = file_join(argv[1], "plugin");
         const struct dra_plugin_options options = {
-                .driver_name = "test.example.com", .plugin_dir = dir, .registrar_dir = argv[1], .ops = &ops
+                .driver_name = "test.example.com",
+                .plugin_dir = dir,
+                .registrar_dir = argv[1],
+                .ops = &ops,
+                .health = health,
         };
         uv_loop_init(&loop);
         if (dra_plugin_new(&loop, &options, &plugin, &e) < 0) {

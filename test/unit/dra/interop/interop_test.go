@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	drahealth "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	drav1 "k8s.io/kubelet/pkg/apis/dra/v1"
 	drav1beta1 "k8s.io/kubelet/pkg/apis/dra/v1beta1"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -148,6 +149,52 @@ func wantCode(t *testing.T, err error, code codes.Code, text string) {
 	}
 }
 
+// The messages of v1 are those of v1alpha1.
+func TestHealth(t *testing.T) {
+	for _, version := range []string{"v1", "v1alpha1"} {
+		t.Run(version, func(t *testing.T) {
+			s := start(t)
+			conn := s.dra(t)
+			stream, err := conn.NewStream(seconds(t, 20), &grpc.StreamDesc{ServerStreams: true},
+				"/"+version+".DRAResourceHealth/NodeWatchResources")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.SendMsg(&drahealth.NodeWatchResourcesRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.CloseSend(); err != nil {
+				t.Fatal(err)
+			}
+			receive := func() *drahealth.DeviceHealth {
+				var r drahealth.NodeWatchResourcesResponse
+				if err := stream.RecvMsg(&r); err != nil {
+					t.Fatal(err)
+				}
+				if len(r.Devices) != 2 || r.Devices[1].Health != drahealth.HealthStatus_UNKNOWN ||
+					r.Devices[0].Device.PoolName != "node-1" || r.Devices[0].Device.DeviceName != "channel-0" ||
+					time.Since(time.Unix(r.Devices[0].LastUpdatedTime, 0)) > time.Minute {
+					t.Errorf("devices %v", r.Devices)
+				}
+				return r.Devices[0]
+			}
+			if d := receive(); d.Health != drahealth.HealthStatus_HEALTHY || d.Message != "" {
+				t.Errorf("device %v", d)
+			}
+			_, err = drav1.NewDRAPluginClient(conn).NodeUnprepareResources(seconds(t, 10),
+				&drav1.NodeUnprepareResourcesRequest{Claims: []*drav1.Claim{claim("a")}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := receive(); d.Health != drahealth.HealthStatus_UNHEALTHY || d.Message != "lost nöde-2" {
+				t.Errorf("device %v", d)
+			}
+			s.stop(t)
+			wantCode(t, stream.RecvMsg(&drahealth.NodeWatchResourcesResponse{}), codes.Unavailable, "")
+		})
+	}
+}
+
 func TestRegistration(t *testing.T) {
 	s := start(t)
 	defer s.stop(t)
@@ -159,7 +206,8 @@ func TestRegistration(t *testing.T) {
 	if info.Type != registerapi.DRAPlugin || info.Name != "test.example.com" || info.Endpoint != s.draSocket() {
 		t.Errorf("info %v", info)
 	}
-	if got := strings.Join(info.SupportedVersions, " "); got != drav1.DRAPluginService+" "+drav1beta1.DRAPluginService {
+	if got := strings.Join(info.SupportedVersions, " "); got != drav1.DRAPluginService+" "+drav1beta1.DRAPluginService+
+		" v1.DRAResourceHealth v1alpha1.DRAResourceHealth" {
 		t.Errorf("versions %q", got)
 	}
 	if _, err := c.NotifyRegistrationStatus(seconds(t, 10), &registerapi.RegistrationStatus{PluginRegistered: true}); err != nil {
