@@ -43,6 +43,7 @@ static void show_state(struct serving *s) {
                 }
         }
         state_file_set_version(&s->file, s->report.version);
+        state_file_set_lost(&s->file, s->report.lost_known, s->report.lost);
         state_file_set(&s->file, s->report.ready, s->report.index, s->report.status, s->report.reason);
 }
 

@@ -74,6 +74,7 @@ static void state_file_put(struct state_file *f) {
         struct err e;
 
         f->state.generation++;
+        f->outdated = false;
         f->written = write_anywhere(f, &e) == 0;
         if (f->written) {
                 if (f->failures)
@@ -154,8 +155,8 @@ void state_file_set(struct state_file *f, bool ready, int64_t index, enum imex_s
         f->state.index = index;
         snprintf(f->state.status, sizeof f->state.status, "%s", imex_status_name(status));
         snprintf(f->state.reason, sizeof f->state.reason, "%s", reason);
-        if (!f->written || was.ready != ready || was.index != index || !streq(was.status, f->state.status) ||
-            !streq(was.reason, f->state.reason))
+        if (!f->written || f->outdated || was.ready != ready || was.index != index ||
+            !streq(was.status, f->state.status) || !streq(was.reason, f->state.reason))
                 state_file_put(f);
 }
 
@@ -165,6 +166,14 @@ void state_file_set_version(struct state_file *f, const char *version) {
         snprintf(f->state.version, sizeof f->state.version, "%s", version);
         if (f->written)
                 state_file_put(f);
+}
+
+void state_file_set_lost(struct state_file *f, bool known, const char *lost) {
+        if (f->state.lost_known == known && streq(f->state.lost, lost))
+                return;
+        f->state.lost_known = known;
+        snprintf(f->state.lost, sizeof f->state.lost, "%s", lost);
+        f->outdated = true;
 }
 
 void state_file_terminate(struct state_file *f) {

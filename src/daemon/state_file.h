@@ -29,7 +29,8 @@ struct state_file {
         struct loop_timer retry;
         struct watch_file watch;
         int lock;
-        bool written;
+        bool written,
+                outdated;  /* outdated: state_file_set() must write although its arguments are the same */
         unsigned failures; /* in a row */
         char why[240];     /* the last failure */
 };
@@ -43,6 +44,8 @@ void state_file_set(struct state_file *f, bool ready, int64_t index, enum imex_s
 /* The version of nvidia-imex, "" when it is not known. Written with the next state, or at once when the file
  * exists. */
 void state_file_set_version(struct state_file *f, const char *version);
+/* The peers that nvidia-imex has lost (imex_links_lost()). Written by the next state_file_set(). */
+void state_file_set_lost(struct state_file *f, bool known, const char *lost);
 /* The daemon has received SIGTERM. Written with the next state, or at once when the file exists. This is
  * final. */
 void state_file_terminate(struct state_file *f);

@@ -12,6 +12,8 @@
 #define NEVER UINT64_MAX
 /* Queries of the domain begin with this interval, which then grows. */
 #define DOMAIN_STEP_MS 1000
+/* After a change, other changes follow soon. */
+#define DOMAIN_SETTLE_MS 200
 
 struct imex_probe {
         uv_loop_t *loop;
@@ -21,6 +23,7 @@ struct imex_probe {
         struct child *child;
         uint64_t status_at, domain_at; /* loop time of the next query */
         unsigned status_ms, domain_ms; /* interval after it */
+        uint64_t domain_asked;         /* loop time of the last query of the domain */
         uint64_t put_ns, asked_ns;     /* time of the present query, and of the last answered status query */
         bool slowed;
 };
@@ -111,6 +114,8 @@ static void imex_probe_on_timer(void *u) {
                 .u = p,
         };
 
+        if (domain)
+                p->domain_asked = uv_now(p->loop);
         p->put_ns = uv_hrtime();
         p->child = child_run(p->loop, &co);
 }
@@ -142,6 +147,17 @@ void imex_probe_domain(struct imex_probe *p, unsigned ms) {
         BUG_ON(!p->o.config_path);
         p->domain_ms = DOMAIN_STEP_MS;
         p->domain_at = from_now(p, ms);
+        imex_probe_schedule(p);
+}
+
+void imex_probe_domain_changed(struct imex_probe *p) {
+        uint64_t at = from_now(p, DOMAIN_SETTLE_MS), earliest = p->domain_asked + DOMAIN_STEP_MS;
+        BUG_ON(!p->o.config_path);
+        if (at < earliest)
+                at = earliest;
+        p->domain_ms = DOMAIN_STEP_MS;
+        if (p->domain_at > at)
+                p->domain_at = at;
         imex_probe_schedule(p);
 }
 

@@ -47,5 +47,8 @@ void imex_probe_speed_up(struct imex_probe *p);
 void imex_probe_slow_down(struct imex_probe *p);
 /* Also queries the domain, for the first time after `ms`. */
 void imex_probe_domain(struct imex_probe *p, unsigned ms);
+/* Call it when the state of the domain has changed: queries it soon, at most once a second, and then at
+ * growing intervals. */
+void imex_probe_domain_changed(struct imex_probe *p);
 /* Stops all queries, and ignores the answer to the query in progress. */
 void imex_probe_stop(struct imex_probe *p);

@@ -36,6 +36,7 @@ struct imex_runner {
         bool notify;      /* a known peer became ready */
 
         struct imex_answers answers;
+        struct imex_links links;       /* of this process */
         char ended[IMEX_REASON_MAX];   /* why the last process ended, a sentence; "" if it was stopped */
         char refused[IMEX_REASON_MAX]; /* why the wanted members cannot be used */
         bool usable;                   /* the files of the wanted members can be written */
@@ -151,6 +152,8 @@ void imex_runner_report(struct imex_runner *a, struct imex_report *ret) {
                 .n_seen = a->recovery.n_seen,
         };
         memcpy(ret->reason, v.reason, sizeof ret->reason);
+        if (ret->ready)
+                ret->lost_known = imex_links_lost(&a->links, ret->lost);
         if (ours) {
                 memcpy(ret->awaited, a->awaited, sizeof a->awaited);
                 memcpy(ret->version, a->answers.version, sizeof ret->version);
@@ -165,7 +168,8 @@ static void imex_runner_deliver(struct imex_runner *a) {
             streq(r.reason, a->reported.reason) && r.index == a->reported.index &&
             r.node_id == a->reported.node_id && r.peers_known == a->reported.peers_known &&
             r.peers_connected == a->reported.peers_connected && r.restarts == a->reported.restarts &&
-            r.renewals == a->reported.renewals && streq(r.awaited, a->reported.awaited) &&
+            r.renewals == a->reported.renewals && r.lost_known == a->reported.lost_known &&
+            streq(r.lost, a->reported.lost) && streq(r.awaited, a->reported.awaited) &&
             streq(r.version, a->reported.version))
                 return;
         a->reported = r;
@@ -289,6 +293,7 @@ static int prepare(void *u, struct err *e) {
         bool changed;
 
         imex_supervision_begin(&a->answers);
+        imex_links_begin(&a->links, a->want, uv_now(a->loop));
         a->notify = false;
         end_recovery(a);
         if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
@@ -429,6 +434,10 @@ static void imex_runner_on_line(void *u, struct str line) {
                 a->answers.node_id = id;
                 loop_turn_start(&a->turn);
         }
+        if (imex_links_note_line(&a->links, line) && a->reported.ready) {
+                imex_probe_domain_changed(a->probe);
+                loop_turn_start(&a->turn);
+        }
         if (fault && fault != a->answers.fault && !a->reported.ready) {
                 a->answers.fault = fault;
                 loop_turn_start(&a->turn);
@@ -491,6 +500,8 @@ static void imex_runner_on_domain(void *u, const struct imex_ctl_domain *d, cons
         own = imex_supervision_note_domain(&a->answers, d, a->o.own_ip, buf_str(&name), why);
         if (own)
                 note_seen(a, own);
+        if (imex_links_note_answer(&a->links, own, uv_now(a->loop)))
+                imex_probe_domain_changed(a->probe);
         imex_runner_evaluate(a);
 }
 
@@ -512,6 +523,7 @@ void imex_runner_set_members(struct imex_runner *a, const struct imex_members *m
                 a->notify = a->notify ||
                             (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
         }
+        imex_links_note_members(&a->links, a->want, copy, uv_now(a->loop));
         arena_free(a->want_arena);
         a->want_arena = fresh;
         a->want = copy;

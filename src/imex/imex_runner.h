@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "imex/imex_files.h"
+#include "imex/imex_links.h"
 #include "imex/imex_recovery.h"
 #include "imex/imex_supervision.h"
 #include "imex/imex_version.h"
@@ -29,6 +30,8 @@ struct imex_report {
         int64_t node_id;                       /* the ID that IMEX determined for itself; -1: unknown */
         char version[IMEX_VERSION_MAX];        /* as nvidia-imex reports it; "": unknown */
         unsigned peers_known, peers_connected; /* without this node; connected is a lower bound from -N -j */
+        bool lost_known; /* false: `lost` may lack peers, because IMEX is not ready or has not answered yet */
+        char lost[IMEX_LOST_MAX]; /* the lost peers, as imex_links_lost() lists them */
         unsigned restarts;
         /* If a recovery takes longer than recovery_ms: the nodes that nvidia-imex waits for, for people; ""
          * for none. */

@@ -26,6 +26,8 @@ static const struct jd_field f_state[] = {
         JD_TEXT(struct imex_state, "assignment", assignment, .omit_empty = true),
         JD_TEXT(struct imex_state, "version", version, .omit_empty = true),
         JD_BOOL(struct imex_state, "terminating", terminating, .omit_empty = true),
+        JD_BOOL(struct imex_state, "lostKnown", lost_known, .omit_empty = true),
+        JD_TEXT(struct imex_state, "lost", lost, .omit_empty = true),
         JD_END,
 };
 

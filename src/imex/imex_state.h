@@ -14,6 +14,7 @@
 #include "api/states.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "imex/imex_links.h"
 
 #define IMEX_STATE_FILE "state.json"
 
@@ -37,6 +38,10 @@ struct imex_state {
         /* The daemon has received SIGTERM, and ends when no claim of its domain is prepared. Remains true in
          * the file after the daemon has ended. */
         bool terminating;
+        /* The lost peers (imex_links_lost()), and whether they are known. An old daemon
+         * does not know them. */
+        bool lost_known;
+        char lost[IMEX_LOST_MAX];
 };
 
 /* Replaces the file. *lock_fd is -1 before the first write. Afterwards it holds the lock of the newest file;

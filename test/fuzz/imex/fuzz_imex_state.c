@@ -18,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         }
         BUG_ON(strnlen(s.status, sizeof s.status) == sizeof s.status ||
                strnlen(s.reason, sizeof s.reason) == sizeof s.reason);
+        (void)imex_links_lists(s.lost, 3);
         BUG_ON(!imex_state_refusal(&s, false, s.boot_id, s.claim_uid));
         BUG_ON(!s.ready && !imex_state_refusal(&s, true, s.boot_id, s.claim_uid));
         return 0;

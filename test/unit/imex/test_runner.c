@@ -136,6 +136,33 @@ static void test_id_from_the_domain(void **state) {
         assert_int_equal(last.peers_known, 1);
 }
 
+#define CONNECTED_TO_1(status)                                                                               \
+        "{\"nodes\":{\"0\":{\"host\":\"10.0.0.1\",\"connections\":{\"1\":{\"status\":\"" status "\"}}}}}"
+
+static bool knows_its_peers(void) {
+        return last.lost_known && !*last.lost;
+}
+static bool lost_one(void) {
+        return last.lost_known && streq(last.lost, "1");
+}
+
+/* failure: nvidia-imex reports that a peer is no longer connected -> the daemon queries again and reports it
+ */
+static void a_lost_peer_is_reported_after_two_answers(void **state) {
+        make();
+        put("id", "0", 0644);
+        put("domain", CONNECTED_TO_1("CONNECTED"), 0644);
+        members(0, "10.0.0.2", NULL);
+        assert_true(within(5000, is_ready));
+        assert_false(last.lost_known);
+        assert_true(within(5000, knows_its_peers));
+        put("domain", CONNECTED_TO_1("RECOVERING"), 0644);
+        assert_true(within(10000, lost_one));
+        assert_true(last.ready);
+        put("domain", CONNECTED_TO_1("CONNECTED"), 0644);
+        assert_true(within(10000, knows_its_peers));
+}
+
 /* failure: nvidia-imex takes a wrong ID -> it does not count as READY, and is restarted */
 static void test_wrong_id_is_not_ready_and_restarts(void **state) {
         make();
@@ -468,6 +495,7 @@ int main(void) {
                 T(test_becomes_ready),
                 T(test_ready_imex_is_queried_rarely),
                 T(test_id_from_the_domain),
+                T(a_lost_peer_is_reported_after_two_answers),
                 T(test_wrong_id_is_not_ready_and_restarts),
                 T(test_peers_change_hosts_and_signal),
                 T(test_peer_turning_ready_signals),

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "imex/imex_links.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+
+#define LOST(id) "[ERROR] Connection lost to node " id " - 10.0.0.2: reset by peer"
+#define UP(id) "Connection established to node " id " with address b. Number of times connected: 1"
+#define GONE(id) "Node disconnect event detected for node " id " with address b"
+
+static const struct imex_peer peers[] = { { 0, "10.0.0.1", "n0", false, "" },
+                                          { 1, "10.0.0.2", "n1", false, "" },
+                                          { 2, "10.0.0.3", "n2", false, "" } };
+static const struct imex_members all = { .infix = "", .peers = peers, .n_peers = 3 };
+
+/* An answer in which node 0 is connected to the listed nodes only. */
+static uint64_t now_ms = 1;
+
+static bool answers_once(struct imex_links *l, bool to_1, bool to_2) {
+        struct imex_ctl_connection c[] = {
+                { 0, true }, { 1, to_1 }, { 2, to_2 }, { -7, false }, { 5000, true }
+        };
+        return imex_links_note_answer(
+                l, &(struct imex_ctl_node){ .connections = c, .n_connections = ARRAY_LEN(c) }, now_ms);
+}
+
+static void answers(struct imex_links *l, bool to_1, bool to_2) {
+        (void)answers_once(l, to_1, to_2);
+        assert_false(answers_once(l, to_1, to_2));
+}
+
+static void assert_lost(const struct imex_links *l, const char *want) {
+        char lost[IMEX_LOST_MAX];
+        (void)imex_links_lost(l, lost);
+        assert_string_equal(lost, want);
+}
+
+static bool known(const struct imex_links *l) {
+        char lost[IMEX_LOST_MAX];
+        return imex_links_lost(l, lost);
+}
+
+static void a_peer_is_lost_after_it_was_connected(void **state) {
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        answers(&l, false, true);
+        assert_lost(&l, ""); /* n1 may still be starting */
+        answers(&l, true, true);
+        answers(&l, false, true);
+        assert_lost(&l, "1");
+        answers(&l, false, false);
+        assert_lost(&l, "1,2");
+        answers(&l, true, false);
+        assert_lost(&l, "2");
+        imex_links_begin(&l, &all, 1);
+        assert_lost(&l, "");
+}
+
+/* failure: nvidia-imex restarts its connections, because a node joins -> no peer counts as lost */
+static void a_peer_that_reconnects_at_once_is_not_lost(void **state) {
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        answers(&l, true, true);
+        assert_true(answers_once(&l, false, true));
+        assert_lost(&l, "");
+        assert_false(answers_once(&l, true, true));
+        assert_true(answers_once(&l, false, true));
+        assert_lost(&l, "");
+        assert_true(imex_links_note_line(&l, STR(UP("1"))));
+        assert_true(answers_once(&l, false, true));
+        assert_lost(&l, "");
+        assert_false(answers_once(&l, false, true));
+        assert_lost(&l, "1");
+}
+
+/* failure: nvidia-imex loses a peer -> a line of its log and one answer are enough */
+static void the_log_reports_a_change_at_once(void **state) {
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        assert_true(imex_links_note_line(&l, STR(LOST("1"))));
+        assert_false(answers_once(&l, false, false));
+        assert_lost(&l, "");
+        assert_true(imex_links_note_line(&l, STR(UP("1"))));
+        assert_true(imex_links_note_line(&l, STR(LOST("1"))));
+        assert_lost(&l, "");
+        assert_false(answers_once(&l, false, false));
+        assert_lost(&l, "1");
+        assert_true(imex_links_note_line(&l, STR(UP("1"))));
+        assert_lost(&l, "");
+        assert_true(imex_links_note_line(&l, STR(GONE("1"))));
+        assert_true(imex_links_note_line(&l, STR(GONE("1"))));
+        assert_lost(&l, "1");
+        answers(&l, true, true);
+        assert_lost(&l, "");
+}
+
+/* failure: nvidia-imex-ctl -N waits for a lost node, and does not answer -> the log is enough */
+static void an_answer_that_does_not_arrive_confirms_the_log(void **state) {
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        answers(&l, true, true);
+        assert_false(imex_links_note_answer(&l, NULL, now_ms));
+        assert_lost(&l, "");
+        assert_true(imex_links_note_line(&l, STR(LOST("2"))));
+        assert_false(imex_links_note_answer(&l, NULL, now_ms));
+        assert_lost(&l, "2");
+}
+
+static void other_lines_change_nothing(void **state) {
+        static const char *const lines[] = { "", "Connection lost to node ", "Connection lost to node x",
+                                             "Connection lost to node 99999999999999999999",
+                                             "Attempting connection for target node 1" };
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        answers(&l, true, true);
+        for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+                assert_false(imex_links_note_line(&l, str_from(lines[i])));
+        (void)imex_links_note_line(&l, STR(LOST("4096"))); /* not an index */
+        assert_lost(&l, "");
+        assert_false(imex_links_note_line(&l, (struct str){ 0 }));
+}
+
+static void lost_peers_are_known_after_an_answer(void **state) {
+        static const struct imex_members alone = { .infix = "", .peers = peers, .n_peers = 1 };
+        struct imex_links l;
+        imex_links_begin(&l, &alone, 1);
+        assert_true(known(&l));
+        imex_links_begin(&l, &all, 1);
+        assert_false(known(&l));
+        (void)imex_links_note_answer(&l, NULL, now_ms);
+        assert_false(known(&l));
+        answers(&l, true, true);
+        assert_true(known(&l));
+}
+
+/* failure: IMEX never connects to a peer -> the peer counts as lost after half a minute */
+static void a_peer_that_never_connects_is_lost_after_a_while(void **state) {
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        now_ms = IMEX_LINKS_PATIENCE_MS;
+        answers(&l, true, false);
+        assert_lost(&l, "");
+        now_ms = IMEX_LINKS_PATIENCE_MS + 1;
+        (void)imex_links_note_answer(&l, NULL, now_ms); /* no answer is no proof */
+        assert_lost(&l, "");
+        answers(&l, true, false);
+        assert_lost(&l, "2");
+        answers(&l, true, true);
+        assert_lost(&l, "");
+        now_ms = 1;
+}
+
+/* A node leaves, and the next one gets its index, before IMEX has connected to that. */
+static void a_peer_that_leaves_is_not_lost(void **state) {
+        struct imex_peer later[] = { peers[0], peers[1], peers[2] };
+        struct imex_members now = { .infix = "", .peers = later, .n_peers = 3 };
+        struct imex_links l;
+        imex_links_begin(&l, &all, 1);
+        answers(&l, true, true);
+        answers(&l, false, false);
+        assert_lost(&l, "1,2");
+        later[1].ip = ""; /* not active */
+        later[2].node = "n9";
+        now_ms = 5;
+        imex_links_note_members(&l, &all, &now, now_ms);
+        assert_lost(&l, "");
+        answers(&l, false, false);
+        assert_lost(&l, "");
+        now_ms = 5 + IMEX_LINKS_PATIENCE_MS;
+        answers(&l, false, false);
+        assert_lost(&l, "2");                            /* 1 is not active */
+        imex_links_note_members(&l, &now, &all, now_ms); /* 1 is active again, and 2 is another node */
+        assert_lost(&l, "");
+        answers(&l, true, true);
+        answers(&l, false, false);
+        assert_lost(&l, "1,2");
+        now.n_peers = 2;
+        later[1].ip = "10.0.0.2";
+        imex_links_note_members(&l, &all, &now, now_ms);
+        assert_lost(&l, "1");
+        now_ms = 1;
+}
+
+static void a_list_is_cut_between_indices(void **state) {
+        enum { N = 600 };
+        struct imex_peer many[N];
+        struct imex_links l;
+        char lost[IMEX_LOST_MAX];
+        for (int i = 0; i < N; i++)
+                many[i] = (struct imex_peer){ .index = i, .ip = "10.0.0.1", .node = "n" };
+        const struct imex_members m = { .own_index = -1, .infix = "", .peers = many, .n_peers = N };
+        imex_links_begin(&l, &m, 1);
+        for (int i = 0; i < N; i++) {
+                char line[100];
+                snprintf(line, sizeof line, UP("%d"), i);
+                imex_links_note_line(&l, str_from(line));
+                snprintf(line, sizeof line, LOST("%d"), i);
+                imex_links_note_line(&l, str_from(line));
+                imex_links_note_line(&l, str_from(line));
+        }
+        (void)imex_links_lost(&l, lost);
+        assert_true(strlen(lost) > IMEX_LOST_MAX - 10);
+        assert_true(imex_links_lists(lost, 0) && imex_links_lists(lost, 250));
+        assert_false(imex_links_lists(lost, 599));
+}
+
+static void a_list_of_a_foreign_daemon_is_read_safely(void **state) {
+        assert_true(imex_links_lists("3,7", 7));
+        assert_false(imex_links_lists("3,7", 37));
+        assert_false(imex_links_lists("", 0));
+        assert_false(imex_links_lists(",,x,", 0));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_peer_is_lost_after_it_was_connected),
+                cmocka_unit_test(a_peer_that_reconnects_at_once_is_not_lost),
+                cmocka_unit_test(the_log_reports_a_change_at_once),
+                cmocka_unit_test(an_answer_that_does_not_arrive_confirms_the_log),
+                cmocka_unit_test(other_lines_change_nothing),
+                cmocka_unit_test(lost_peers_are_known_after_an_answer),
+                cmocka_unit_test(a_peer_that_never_connects_is_lost_after_a_while),
+                cmocka_unit_test(a_peer_that_leaves_is_not_lost),
+                cmocka_unit_test(a_list_is_cut_between_indices),
+                cmocka_unit_test(a_list_of_a_foreign_daemon_is_read_safely),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
