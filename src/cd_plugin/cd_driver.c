@@ -233,6 +233,7 @@ struct cd *cd_driver_new(const struct cd_options *o) {
         cd->o = *o;
         cd->o.more_ns = str_or(o->more_ns, "");
         cd_events_init(cd);
+        cd_health_init(cd);
         daemon_claim_init(cd);
         return cd;
 }
@@ -240,6 +241,8 @@ struct cd *cd_driver_new(const struct cd_options *o) {
 static void report_standing(const struct cd *cd) {
         if (cd->o.standing_changed)
                 cd->o.standing_changed(cd->o.u);
+        if (cd->o.health_changed)
+                cd->o.health_changed(cd->o.u);
 }
 
 /* In a watch of domains or of the fabric object, or in a state file. */
@@ -316,6 +319,7 @@ static void cd_driver_attach(void *u, struct claims *c) {
 static void cd_driver_release(void *u) {
         struct cd *cd = u;
         cd_events_done(cd);
+        cd_health_done(cd);
         daemon_claim_done(cd);
         lookup_watches_free(cd->watches);
         grants_free(cd->grants);
@@ -402,6 +406,7 @@ const struct node_driver cd_driver = {
         .unprepare = daemon_claim_unprepare,
         .prepared = prepared,
         .follow = cd_driver_follow,
+        .health = cd_health_list,
         .rebuild = rebuild_devices,
         .may_collect = folders_may_collect,
         .remove_unused = folders_remove_unused,

@@ -200,6 +200,12 @@ static void on_isolation(void *u) {
                         cd_plugin_main_publish(p);
         }
         claims_reevaluate(p->main.claims);
+        dra_plugin_health_changed(p->main.dra); /* the fabric object may have changed */
+}
+
+static void on_health_changed(void *u) {
+        const struct plugin *p = u;
+        dra_plugin_health_changed(p->main.dra);
 }
 
 static void on_standing(void *u) {
@@ -217,6 +223,7 @@ static void get_standing(void *u, struct standing *ret) {
 static void on_host(void *u) {
         struct plugin *p = u;
         host_report_update(p->host_report, host_imex_get(p->cd.host));
+        dra_plugin_health_changed(p->main.dra);
         if (p->isolation)
                 on_isolation(p);
         else
@@ -280,8 +287,9 @@ static void *cd_plugin_main_start(struct node_main *m) {
                 p->cd.fabric = isolation_fabric(p->isolation);
                 p->cd.holdings = isolation_holdings(p->isolation);
                 p->cd.standing_changed = mode_is_standing(p->cd.mode) ? on_standing : NULL;
-                p->cd.u = p;
         }
+        p->cd.u = p;
+        p->cd.health_changed = on_health_changed;
         if (p->racks && *p->rack_label)
                 p->rack = watch_rack(p);
         p->cd.loop = &m->loop;

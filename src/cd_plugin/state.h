@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "base/loop.h"
+#include "cd_plugin/cd_health.h"
 #include "cd_plugin/fabric_watch.h"
 #include "cd_plugin/facts.h"
 #include "cd_plugin/grants.h"
@@ -42,6 +43,8 @@ struct cd_options {
                                       not mounted, and the plugin creates no device nodes there */
         /* Called when the result of standing_get() may have changed; NULL: not called. */
         void (*standing_changed)(void *u);
+        /* Called when the result of cd_health_list() may have changed; NULL: not called. */
+        void (*health_changed)(void *u);
         void *u;
 };
 
@@ -67,6 +70,7 @@ struct cd {
         struct lookup_watches *watches;
         struct loop_timer grace; /* delays the reports on `lost` */
         struct daemon_claim daemon;
+        struct cd_health health;
         bool followed;           /* the table of the prepared claims has been read */
         bool standing_was_ready; /* IMEX has been READY with the present assignment of this node
                                     (cd_plugin/standing) */

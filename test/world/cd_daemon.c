@@ -27,11 +27,21 @@ void daemon_ends(const char *uid) {
         world_wait(&op, UNPREPARED);
 }
 
+static char lost[100];
+static bool lost_known;
+
+void daemon_loses(const char *peers) {
+        lost_known = peers;
+        snprintf(lost, sizeof lost, "%s", peers ? peers : "");
+}
+
 static void write_state(const char *domain, struct imex_state *s, const char *claim_uid, const char *status,
                         int *lock_fd) {
         _cleanup_(freep) char *dir = xasprintf("%s/domains/%s", w.plugin_dir, domain);
         struct err e;
         s->index = 3;
+        s->lost_known = lost_known;
+        snprintf(s->lost, sizeof s->lost, "%s", lost);
         snprintf(s->claim_uid, sizeof s->claim_uid, "%s", claim_uid);
         snprintf(s->pod_uid, sizeof s->pod_uid, "%s", DAEMON_POD);
         snprintf(s->status, sizeof s->status, "%s", status);

@@ -13,6 +13,9 @@ void daemon_ends(const char *uid);
  * a descriptor with the lock that a running daemon holds. */
 void daemon_reports(const char *domain, const char *claim_uid, const char *boot_id, bool ready,
                     const char *status, int *lock_fd);
+/* Sets the lost peers in the state files that are written from now on, as "3,7"; NULL: an old
+ * daemon, which reports none. */
+void daemon_loses(const char *peers);
 /* Like daemon_reports(), but with an assignment, in this boot, with w.lock_fd. After daemon_writes_state()
  * the plugin has read the file; after daemon_state() it has not. daemon_dies() releases the lock. */
 void daemon_writes_state(const char *uid, const char *domain, bool ready, const char *status,

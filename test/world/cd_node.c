@@ -312,7 +312,7 @@ int world_setup(void **state) {
         uv_loop_init(&w.loop);
         api_begin(&w.loop);
         api_table_of(NULL);
-        informers_lag = false;
+        informers_lag = informers_unsynced = false;
         pod_replaced();
         cd_metrics_init(&w.metrics, "n0");
         api_domain("user", "cd", DOMAIN_A, false);

@@ -13,7 +13,7 @@
 
 enum { INFORMERS_MAX = 8, SYNCED_MS = 10, SYNCED_AGAIN_MS = 500 };
 
-bool informers_lag;
+bool informers_lag, informers_unsynced;
 
 struct kube_informer {
         struct kube_informer_options o;
@@ -145,8 +145,21 @@ const struct kube_object *kube_informer_get(const struct kube_informer *i, const
         return i->object && streq(i->object->meta.name, name) ? i->object : NULL;
 }
 
+void kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u) {
+        bool more = true;
+        for (const struct object *x = api.store.items; more && x < api.store.items + STORE_MAX; x++) {
+                if (informers_unsynced || !x->json || x->res != i->o.res || !streq(x->ns, i->o.ns))
+                        continue;
+                yyjson_doc *doc = store_read(x->json, strlen(x->json));
+                struct kube_object *o = decode(i, yyjson_doc_get_root(doc));
+                yyjson_doc_free(doc);
+                more = (i->o.keep && !i->o.keep(i->o.u, o)) || fn(u, o);
+                arena_free(o->arena);
+        }
+}
+
 bool kube_informer_synced(const struct kube_informer *i) {
-        return true;
+        return !informers_unsynced;
 }
 
 const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,

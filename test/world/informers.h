@@ -18,3 +18,5 @@ bool informers_turn(void);
 void informers_fail(const struct kube_resource *res, const struct err *e);
 /* True: informers of many objects do not have any objects yet. */
 extern bool informers_lag;
+/* No watch has listed its objects yet. */
+extern bool informers_unsynced;
