@@ -134,6 +134,10 @@
 /* annotation on Pod (plugin); by plugin; for kubectl plugin: why the node offers no devices, as the reason
  * and the message of the Event ComputeDomainDevicesWithheld; absent when it offers them */
 #define IMEX_ANNOTATION_WITHHELD "imex.resource.nvidia.com/withheld"
+/* annotation on Pod (workload, daemon); by plugin, GPU plugin; for kubelet: when the plugin last asked the
+ * kubelet to retry a failed Prepare, because the cause is gone. The kubelet syncs a Pod when an annotation
+ * changes */
+#define CD_ANNOTATION_RETRY "resource.nvidia.com/retry-prepare"
 /* annotation on ResourceSlice (GPUs); by administrator; for GPU plugin: any value clears the XIDs that the
  * GPUs of the node have reported; the plugin then removes the annotation */
 #define GPU_ANNOTATION_CLEAR_XIDS "gpu.nvidia.com/clear-xids"

@@ -350,6 +350,10 @@ static void note_waiting(const struct cd *cd) {
                 if (op->phase == OP_WAITING && g && !g->granting)
                         grants_wait(cd->grants, op->uid);
         }
+        TAILQ_FOREACH (op, &cd->claims->failed, link) {
+                if (!ops_active(cd->claims, op->uid))
+                        grants_wait(cd->grants, op->uid);
+        }
 }
 
 static void cd_driver_waited_for(void *u, unsigned what) {

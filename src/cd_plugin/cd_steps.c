@@ -239,6 +239,8 @@ static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const 
         }
         if (mode_is_standing(cd->o.mode))
                 domain = standing;
+        if (op->kept) /* it gets a grant when the kubelet retries */
+                return daemon_serves(cd, op, w, domain) ? VERDICT_GO : VERDICT_WAIT;
         enum grant_state state = grants_get(cd->grants, domain, op->uid, &why);
         if (state == GRANT_FAILED && g->noted)
                 return prepare_verdict_set(
@@ -265,6 +267,8 @@ static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const 
 static enum verdict successor_or_not(const struct cd *cd, struct op *op) {
         struct prepare_inputs *g = op->own;
         const char *why;
+        if (op->kept)
+                return VERDICT_GO;
         if (!g->renewed)
                 grants_renew(cd->grants);
         g->renewed = true;

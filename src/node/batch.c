@@ -10,6 +10,7 @@
 #include "node/fetch.h"
 #include "node/prepare_verdict.h"
 #include "node/claim_gc.h"
+#include "node/retry.h"
 #include "node/waits.h"
 
 enum {
@@ -72,6 +73,7 @@ static int store(struct disk_task *t, struct err *e) {
 /* A Prepare that has not finished when its claim is unprepared must not succeed any more. */
 static void supersede(struct op *unprepare) {
         struct op *op;
+        retry_forget(unprepare->c, unprepare->uid);
         TAILQ_FOREACH (op, &unprepare->c->ops, link) {
                 if (op->unprepare || op->number > unprepare->number || !streq(op->uid, unprepare->uid))
                         continue;
@@ -283,6 +285,8 @@ static void batch_answer(struct batch *b, struct op *op, const struct err *e) {
         switch (op->verdict) {
         case VERDICT_GO:
         case VERDICT_ANSWER:
+                if (op->late && op_prepared_before(op))
+                        retry_succeeded(op);
                 op_succeed(op);
                 break;
         case VERDICT_REFUSE:

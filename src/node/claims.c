@@ -6,6 +6,7 @@
 #include "node/batch.h"
 #include "node/fetch.h"
 #include "node/claim_gc.h"
+#include "node/retry.h"
 #include "node/waits.h"
 
 void claims_reevaluate(struct claims *c) {
@@ -13,6 +14,7 @@ void claims_reevaluate(struct claims *c) {
 }
 
 void claims_prepare(struct claims *c, struct dra_op *dra, const struct dra_claim *claim) {
+        retry_prepare(c, claim->uid);
         struct op *op = op_new(c, dra, false, claim, waits_late);
         waits_start(op);
         if (op_prepared_before(op))
@@ -43,26 +45,30 @@ void claims_cancelled(struct claims *c, struct dra_op *dra, void *op_data) {
         if (op->unprepare || op_is_busy(op))
                 op_detach(op);
         else
-                op_drop(op);
+                retry_fail(op, NULL);
         waits_update(c);
 }
 
 void claims_dump(const struct claims *c) {
         static const char *const phases[] = {
                 [OP_FETCHING] = "fetching",    [OP_QUEUED] = "queued",   [OP_BATCH] = "on the disk",
-                [OP_WORKING] = "being set up", [OP_WAITING] = "waiting",
+                [OP_WORKING] = "being set up", [OP_WAITING] = "waiting", [OP_FAILED] = "failed",
         };
         static const char *const states[] = {
                 [CHECKPOINT_STARTED] = "started",
                 [CHECKPOINT_COMPLETED] = "completed",
                 [CHECKPOINT_ABORTED] = "aborted",
         };
+        const struct op_list *const lists[] = { &c->ops, &c->failed };
         const struct op *op;
-        TAILQ_FOREACH (op, &c->ops, link) {
-                log_info("operation", kv_str("kind", op->unprepare ? "unprepare" : "prepare"),
-                         kv_str("namespace", op->ns), kv_str("claim", op->name), kv_str("uid", op->uid),
-                         kv_str("phase", phases[op->phase]), kv_str("why", op->msg),
-                         kv_int("age_ms", (uv_hrtime() - op->began_ns) / 1000000));
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+                TAILQ_FOREACH (op, lists[i], link) {
+                        log_info("operation", kv_str("kind", op->unprepare ? "unprepare" : "prepare"),
+                                 kv_str("namespace", op->ns), kv_str("claim", op->name),
+                                 kv_str("uid", op->uid), kv_str("phase", phases[op->phase]),
+                                 kv_str("why", op->msg),
+                                 kv_int("age_ms", (uv_hrtime() - op->began_ns) / 1000000));
+                }
         }
         for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next)
                 log_info("recorded claim", kv_str("namespace", str_or(e->ns, "")),
@@ -81,6 +87,10 @@ void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), 
         batch_start(c, done, u);
 }
 
+void claims_registered(struct claims *c) {
+        retry_recorded(c);
+}
+
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e) {
         _cleanup_(freep) char *lock_path = file_join(o->plugin_dir, "pu.lock");
         struct node_lock *lock;
@@ -91,6 +101,7 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
         struct claims *c = ops_new(o, batch_run);
         o->driver->attach(o->u, c);
         c->claim_gc = claim_gc_new(c);
+        c->retry = retry_new(c);
         c->batch = batch_new(c, lock);
         *ret = c;
         return 0;
@@ -108,6 +119,7 @@ void claims_free(struct claims *c) {
         if (!c)
                 return;
         ops_end(c);
+        retry_free(c->retry);
         claim_gc_free(c->claim_gc);
         c->o.driver->free(c->o.u);
         batch_free(c->batch, ops_free);

@@ -81,6 +81,7 @@ static void on_cancelled(void *u, struct dra_op *op, void *op_data) {
 
 static void on_registered(void *u, bool ok, const char *error) {
         struct node_main *m = u;
+        bool first = ok && !m->registered;
         m->registered = ok;
         if (!ok) {
                 log_error("the kubelet refuses this plugin", kv_str("err", error));
@@ -88,6 +89,8 @@ static void on_registered(void *u, bool ok, const char *error) {
         }
         log_info("registered with the kubelet", kv_str("driver", m->driver->name));
         slice_start(m->slices);
+        if (first)
+                claims_registered(m->claims);
 }
 
 /* Why the kubelet must restart the container; NULL: it need not. The call itself shows that the loop runs. */
@@ -311,6 +314,7 @@ static int node_main_start(struct node_main *m, struct err *e) {
                 .cdi_root = f->cdi_root,
                 .boot_id = m->boot_id,
                 .checkpoint_dialect = m->checkpoint_dialect,
+                .retries = f->retries,
                 .changed = node_main_on_claims,
                 .changed_u = m,
         };

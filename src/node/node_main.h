@@ -15,6 +15,7 @@ struct node_flags {
         const char *node, *http_endpoint, *metrics_path, *cdi_root, *root_host, *root_here, *cdi_hook,
                 *registrar_dir, *plugins_dir, *kubeconfig, *gates, *log_format, *selector, *alt_proc_devices;
         int64_t health_port, qps, burst, verbosity;
+        bool retries;
 };
 #define NODE_FLAGS_DEFAULT                                                                                   \
         {                                                                                                    \
@@ -53,6 +54,9 @@ struct node_flags {
                      "requests to the API server that may exceed the average at once; 0: a generous "        \
                      "limit"),                                                                               \
                 FLAG(STR, "feature-gates", &(f).gates, "feature gates, as Name=true,Name=false"),            \
+                FLAG(BOOL, "retry-prepares", &(f).retries,                                                   \
+                     "when the cause of a failed Prepare is gone, ask the kubelet to retry, by an "          \
+                     "annotation of the pods that wait. The account must be allowed to patch pods"),         \
                 FLAG(STR, "pod-node-selector", &(f).selector,                                                \
                      "nodeSelector and nodeSelectorTerms of this pod, as JSON. The plugin serves its node "  \
                      "until the last claim is unprepared if the Node no longer matches them; empty: it "     \

@@ -10,6 +10,7 @@ struct claims *ops_new(const struct claims_options *o, loop_fn *run) {
         struct claims *c = xnew(struct claims);
         c->o = *o;
         TAILQ_INIT(&c->ops);
+        TAILQ_INIT(&c->failed);
         journal_init(&c->journal, o->driver->codec, o->checkpoint_dialect, o->plugin_dir, o->boot_id);
         loop_turn_init(&c->kick, o->loop, run, c);
         return c;
@@ -58,7 +59,7 @@ const struct op *ops_working_on(const struct claims *c, const char *uid, const c
 static void op_free(struct op *op) {
         if (op->phase == OP_WORKING)
                 op->c->o.driver->work_cancel(op->c->o.u, op);
-        TAILQ_REMOVE(&op->c->ops, op, link);
+        TAILQ_REMOVE(op->kept ? &op->c->failed : &op->c->ops, op, link);
         kube_cancel(op->get);
         if (op->c->o.driver->release)
                 op->c->o.driver->release(op->c->o.u, op);
@@ -74,6 +75,8 @@ static void op_free(struct op *op) {
 void ops_end(struct claims *c) {
         while (!TAILQ_EMPTY(&c->ops))
                 op_free(TAILQ_FIRST(&c->ops));
+        while (!TAILQ_EMPTY(&c->failed))
+                op_free(TAILQ_FIRST(&c->failed));
         watch_file_stop(&c->journal.watch);
         loop_turn_done(&c->kick);
         c->freed = true;
@@ -107,7 +110,10 @@ struct op *op_new(struct claims *c, struct dra_op *dra, bool unprepare, const st
 bool op_may_become(enum op_phase from, enum op_phase to) {
         static const bool allowed[N_OP_PHASES][N_OP_PHASES] = {
                 /* All that it needs has been read, or it needs nothing; it was superseded. */
-                [OP_FETCHING] = { [OP_FETCHING] = true, [OP_QUEUED] = true, [OP_BATCH] = true },
+                [OP_FETCHING] = { [OP_FETCHING] = true,
+                                  [OP_QUEUED] = true,
+                                  [OP_BATCH] = true,
+                                  [OP_FAILED] = true },
                 [OP_QUEUED] = { [OP_QUEUED] = true, [OP_BATCH] = true },
                 /* Another operation of its claim comes first; the claim must be read; it waits or works. */
                 [OP_BATCH] = { [OP_QUEUED] = true,
@@ -115,8 +121,8 @@ bool op_may_become(enum op_phase from, enum op_phase to) {
                                [OP_WORKING] = true,
                                [OP_WAITING] = true },
                 [OP_WORKING] = { [OP_QUEUED] = true },
-                /* It can continue; it was superseded. */
-                [OP_WAITING] = { [OP_QUEUED] = true, [OP_BATCH] = true },
+                /* It can continue; it was superseded; it has waited for too long. */
+                [OP_WAITING] = { [OP_QUEUED] = true, [OP_BATCH] = true, [OP_FAILED] = true },
         };
         return allowed[from][to];
 }
@@ -139,6 +145,12 @@ void op_fetched(struct op *op) {
         BUG_ON(op_is_busy(op));
         if (op->progress < OP_FETCHED)
                 op->progress = OP_FETCHED;
+        if (op->kept) {
+                if (op->phase == OP_FETCHING)
+                        op_set_phase(op, OP_FAILED);
+                ops_kick(op->c); /* the batch judges it at its end */
+                return;
+        }
         op->msg[0] = '\0';
         op_queue(op);
 }
@@ -157,11 +169,16 @@ bool op_prepared_before(const struct op *op) {
 
 /* ---- answers ---- */
 
-static void ops_finish(struct op *op, bool ok) {
+static void ops_count(const struct op *op, bool ok) {
         double total = (double)(uv_hrtime() - op->began_ns) / 1e9,
                away = (double)(op->get_ns + op->waited_ns) / 1e9;
         node_metrics_pending(op->c->o.metrics, !op->unprepare, -1);
         node_metrics_answered(op->c->o.metrics, !op->unprepare, ok, total, total > away ? total - away : 0);
+}
+
+static void ops_finish(struct op *op, bool ok) {
+        if (!op->kept)
+                ops_count(op, ok);
         op_free(op);
 }
 
@@ -169,14 +186,35 @@ void op_drop(struct op *op) {
         ops_finish(op, false);
 }
 
-void op_fail(struct op *op, const char *msg) {
+static void ops_log_failure(const struct op *op, const char *msg) {
         _cleanup_(freep) char *claim = xasprintf("%s/%s", op->ns, op->name);
         log_warn(op->verdict == VERDICT_REFUSE ? "Permanent error: cannot prepare claim"
                  : op->unprepare               ? "cannot unprepare claim"
                                                : "cannot prepare claim",
                  kv_str("claim", claim), kv_str("uid", op->uid), kv_str("err", msg));
-        op_answer_failed(op, msg);
+}
+
+void op_fail(struct op *op, const char *msg) {
+        if (!op->kept) {
+                ops_log_failure(op, msg);
+                op_answer_failed(op, msg);
+        }
         ops_finish(op, false);
+}
+
+void op_keep(struct op *op, const char *msg) {
+        BUG_ON(op->unprepare || op->kept || op_is_busy(op));
+        if (msg) {
+                ops_log_failure(op, msg);
+                op_answer_failed(op, msg);
+        }
+        ops_count(op, false);
+        if (op->phase != OP_FETCHING)
+                op_set_phase(op, OP_FAILED);
+        TAILQ_REMOVE(&op->c->ops, op, link);
+        TAILQ_INSERT_TAIL(&op->c->failed, op, link);
+        op->kept = true;
+        op->dra = NULL;
 }
 
 void op_answer_failed(struct op *op, const char *msg) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops: manages the operations of a plugin process, one for each claim that the kubelet asks to prepare or
- * unprepare, and holds the table of prepared claims. The modules fetch, prepare_verdict, effects, waits and
- * batch advance an operation; each of them uses only the modules before it in this list. Loop thread only. */
+ * unprepare, and holds the table of prepared claims. The modules fetch, prepare_verdict, effects, retry,
+ * waits and batch advance an operation; each of them uses only the modules before it in this list. Loop
+ * thread only. */
 #pragma once
 
 #include <sys/queue.h>
@@ -29,6 +30,7 @@ struct claims_options {
         const char *plugin_dir, *cdi_root;
         const char *boot_id;
         int checkpoint_dialect;   /* the dialect to write; 0: the codec has no dialects */
+        bool retries;             /* the plugin may ask the kubelet to retry (node/retry.h) */
         void (*changed)(void *u); /* the table of prepared claims may have changed; NULL is allowed */
         void *changed_u;
 };
@@ -39,8 +41,9 @@ enum op_phase {
         OP_BATCH,    /* in the current batch; only batch.c ends this phase */
         OP_WORKING,  /* between two batches: the driver does its slow work */
         OP_WAITING,
+        OP_FAILED, /* a kept Prepare that has been read (op_keep()) */
 };
-#define N_OP_PHASES (OP_WAITING + 1)
+#define N_OP_PHASES (OP_FAILED + 1)
 
 /* The progress of a Prepare. It never decreases. */
 enum op_progress {
@@ -84,6 +87,11 @@ struct op {
                                    none */
         struct disk_task *task; /* the current task of the disk's thread for this operation */
         bool worked, unworked;  /* work() and unwork() have finished */
+        bool late;              /* answered as failed while it was busy */
+        bool kept;              /* see op_keep() */
+        bool retry_any;         /* kept: the cause is gone when the Prepare can wait again */
+        bool retry_asked;       /* kept: the kubelet has been asked to retry */
+        bool retry_over;        /* kept: it is about to be freed */
         struct err work_failed; /* the error of work(); ERR_NONE: it has not failed */
         void *work;             /* the driver's data while it works */
         char msg[600];
@@ -93,9 +101,11 @@ struct claims {
         struct claims_options o;
         struct journal journal;
         TAILQ_HEAD(op_list, op) ops;
+        struct op_list failed; /* kept operations; they are in no other list */
         uint64_t n_ops;
         struct loop_turn kick;
         struct claim_gc *claim_gc;
+        struct retry *retry;
         struct batch *batch;
         bool freed; /* everything is freed except the current batch, which needs the memory until its end */
 };
@@ -138,11 +148,14 @@ void op_worked(struct op *op, const struct err *e);
 bool op_prepared_before(const struct op *op);
 
 /* These functions end the operation. A Prepare succeeds only with a record in the state PrepareCompleted, and
- * fails otherwise. */
+ * fails otherwise. The failure of a kept operation has been answered and counted already. */
 void op_succeed(struct op *op);
 void op_fail(struct op *op, const char *msg);
 void op_answer_failed(struct op *op, const char *msg); /* only sends the answer; does not end the operation */
 void op_drop(struct op *op);                           /* ends the operation without an answer; counted as
                                                           failed */
+/* Answers a Prepare as op_fail() does, or without an answer if msg is NULL, but keeps it in `failed` until
+ * its cause is gone. If it is being read, it continues to be read. It never gets into a batch. */
+void op_keep(struct op *op, const char *msg);
 /* Marks that no caller waits for the operation any more. The operation is completed nevertheless. */
 void op_detach(struct op *op);

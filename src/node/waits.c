@@ -3,6 +3,7 @@
 
 #include "node/prepare_verdict.h"
 #include "node/claim_gc.h"
+#include "node/retry.h"
 
 void waits_investigate(struct op *op) {
         struct claims *c = op->c;
@@ -18,9 +19,17 @@ void waits_investigate(struct op *op) {
         ops_kick(c);
 }
 
+/* The operation is busy, and continues. */
+static void answer_late(struct op *op, const char *msg) {
+        op_answer_failed(op, msg);
+        op_detach(op);
+        op->late = true;
+}
+
 void waits_late(void *u) {
         struct op *op = u;
-        const struct claims_options *o = &op->c->o;
+        struct claims *c = op->c;
+        const struct claims_options *o = &c->o;
         if (op->wait_stage == OP_WAIT_SHORT && op->budget_ms > WAITS_INVESTIGATE_MS) {
                 op->wait_stage = OP_WAIT_LONG;
                 loop_timer_start(&op->timer, op->budget_ms - WAITS_INVESTIGATE_MS);
@@ -31,19 +40,18 @@ void waits_late(void *u) {
                         xasprintf("%s: preparing this claim on the node has not finished "
                                   "in time; it continues",
                                   o->node);
-                op_answer_failed(op, msg);
-                op_detach(op);
+                answer_late(op, msg);
         } else if (op->phase == OP_BATCH) {
                 _cleanup_(freep) char *msg =
                         xasprintf("%s: the disk under '%s' has not stored the record of this claim in time; "
                                   "the claim is prepared when it has: check the disk and its load",
                                   o->node, o->plugin_dir);
-                op_answer_failed(op, msg);
-                op_detach(op);
+                answer_late(op, msg);
         } else {
-                op_fail(op, op->msg[0] ? op->msg
-                                       : "the Kubernetes API server has not answered in time: can this node "
-                                         "reach it? The kubelet retries by itself");
+                retry_fail(op, op->msg[0] ? op->msg
+                                          : "the Kubernetes API server has not answered in time: can this "
+                                            "node reach it? The kubelet retries by itself");
+                waits_update(c);
         }
 }
 
@@ -87,6 +95,10 @@ void waits_update(struct claims *c) {
                 if (op->phase == OP_WAITING)
                         what |= 1U << op->waits_for;
         }
+        TAILQ_FOREACH (op, &c->failed, link) {
+                if (op->phase == OP_FAILED)
+                        what |= 1U << op->waits_for;
+        }
         c->o.driver->waited_for(c->o.u, what);
 }
 
@@ -107,5 +119,6 @@ void waits_reevaluate(struct claims *c) {
                         begin_to_wait(op);
                 }
         }
+        retry_reevaluate(c);
         waits_update(c);
 }

@@ -36,7 +36,9 @@ alone=("${on[@]}" --set resources.computeDomains.enabled=false)
 		"NetworkPolicy compute-domains-kubelet-plugin", "PodMonitor compute-domains-kubelet-plugin", "PrometheusRule compute-domains",
 		"RoleBinding compute-domains-openshift-kubeletplugin", "ServiceAccount compute-domains-service-account-kubeletplugin",
 		"ValidatingAdmissionPolicy compute-domains-events", "ValidatingAdmissionPolicy compute-domains-resourceslices",
-		"ValidatingAdmissionPolicyBinding compute-domains-events", "ValidatingAdmissionPolicyBinding compute-domains-resourceslices"]'
+		"ValidatingAdmissionPolicy compute-domains-waiting-pods",
+		"ValidatingAdmissionPolicyBinding compute-domains-events", "ValidatingAdmissionPolicyBinding compute-domains-resourceslices",
+		"ValidatingAdmissionPolicyBinding compute-domains-waiting-pods"]'
 	is 'plugin.spec.volumes | map(.name) == ["plugins-registry", "plugins", "cdi", "driver-root-parent", "driver-root", "host-root"]'
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[].resources[]] | index("computedomains") | not'
 	is 'kind("NetworkPolicy")[0].spec.egress[0].ports | map(.port) == [443, 6443]'

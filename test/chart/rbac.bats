@@ -15,11 +15,11 @@ setup() { render; }
 		"compute-domains-service-account-controller", "compute-domains-service-account-kubeletplugin", "compute-domains-uninstall"]'
 }
 
-@test "a kubelet plugin writes slices and events, and reads and patches pods in the driver's namespace only" {
+@test "a kubelet plugin writes slices and events, patches pods, and reads pods in the driver's namespace only" {
 	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] |
-		select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events"]'
+		select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events", "pods"]'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules |
-		all(.resources != ["pods"]) and (.[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"])'
+		(map(select(.resources == ["pods"]).verbs) == [["patch"]]) and (.[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"])'
 	is 'named("Role"; "compute-domains-role-kubeletplugin") | .metadata.namespace == "nvidia-compute-domains" and
 		.rules == [{apiGroups: [""], resources: ["pods"], verbs: ["list", "watch", "patch"]}]'
 }
@@ -51,6 +51,40 @@ setup() { render; }
 	done
 	render --set featureGates.HostManagedIMEX=true
 	is "$kept == []"
+}
+
+# The two policies for pods divide the requests of the plugin: each request meets exactly one of them.
+# failure: the plugin may patch the pods of users -> only together with the policy that limits it to one
+#   annotation [upgrade]
+@test "the plugin may patch pods only where a policy restricts it, and asks for retries only then" {
+	local modes=("" featureGates.HostManagedIMEX=true resources.gpus.enabled=true,gpuResourcesEnabledOverride=true) mode
+	local patches='named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | any(.resources == ["pods"])'
+	local retries='[kind("DaemonSet")[].spec.template.spec.containers[] | [.env[] | select(.name == "RETRY_PREPARES").value]]'
+	local policy='[kind("ValidatingAdmissionPolicy"; "ValidatingAdmissionPolicyBinding")[].metadata.name | select(. == "compute-domains-waiting-pods")]'
+	local own='named("ValidatingAdmissionPolicy"; "compute-domains-plugin-pods").spec.matchConditions'
+	local other='named("ValidatingAdmissionPolicy"; "compute-domains-waiting-pods").spec.matchConditions'
+	for mode in "${modes[@]}"; do
+		render --set "$mode"
+		is "$patches"
+		is "$retries"' | length > 0 and all(. == ["true"])'
+		is "$policy | length == 2"
+		is "def text: gsub(\"\\\\s\"; \"\"); ($own"' | length == 2) and (('"$other[1].expression | text) == \"!(\" + ($own[1].expression | text) + \")\")"
+		is 'named("ValidatingAdmissionPolicy"; "compute-domains-waiting-pods").spec | .failurePolicy == "Fail" and
+			(.matchConstraints.resourceRules[0] | [.operations, .resources] == [["CREATE", "UPDATE", "DELETE", "CONNECT"], ["pods", "pods/*"]])'
+		render --set "$mode" --set kubeletPlugin.retryPrepares=false
+		is "$patches | not"
+		is "$retries"' | length > 0 and all(. == [])'
+		is "$policy == []"
+		is "$own | length == 1"
+	done
+	# Without the plugin for ComputeDomains no policy for its own pod exists, so this one has all pods.
+	render --set resources.gpus.enabled=true,gpuResourcesEnabledOverride=true,resources.computeDomains.enabled=false
+	is "$patches"
+	is "$other | length == 1"
+	is '[kind("ValidatingAdmissionPolicy")[].metadata.name] | index("compute-domains-plugin-pods") | not'
+	# The accounts are those of the user, and the policies still apply.
+	render --set serviceAccount.create=false
+	is "$policy | length == 2"
 }
 
 # After a reboot of its node, a daemon of the Go driver writes its new address into its ComputeDomainClique. It starts nvidia-imex only when
@@ -163,7 +197,7 @@ may_watch() {
 # The policy that checks all pods fails open, because another policy behind it fails closed.
 @test "policies deny, fail closed, and have the real names of the accounts" {
 	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
-		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices"]'
+		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices", "compute-domains-waiting-pods"]'
 	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
 		all(.spec.failurePolicy == (if .metadata.name == "compute-domains-daemon-extended-resource" then "Ignore" else "Fail" end))' --argjson n "$names"
 	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"

@@ -133,8 +133,11 @@ static void answer(struct kube_call *call) {
         struct object *o = store_find(&api.store, call->res, call->ns, call->name);
         struct buf text = BUF_INIT(LIST_BYTES);
         struct err e;
-        if (o && call->body)
-                assert_true(store_patch(&api.store, o, call->body, false));
+        if (o && call->body && !store_patch(&api.store, o, call->body, false)) {
+                err_set(&e, ERR_INVALID, 422, "metadata.uid: field is immutable");
+                end(call, NULL, &e);
+                return;
+        }
         if (call->verb == KUBE_LIST)
                 list(call, &text);
         else if (o)

@@ -144,6 +144,7 @@ int world_try(const char *boot_id, struct claims **ret, struct err *e) {
                 .plugin_dir = w.plugin_dir,
                 .cdi_root = w.cdi_root,
                 .boot_id = boot_id,
+                .retries = w.retries,
         };
         if (claims_new(&o, ret, e) < 0) {
                 isolation_free(isolation);

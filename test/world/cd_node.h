@@ -40,6 +40,7 @@ extern struct world {
         enum host_imex_own host_own;  /* the ResourceSlice is built from it */
         struct host_imex_status host_status;
         bool host_settles, wait_for_host;
+        bool retries; /* the processes may ask the kubelet to retry */
         bool hurried, host_hurried;
         bool daemon_terminates; /* according to its state file, from now on */
         struct cd_metrics metrics;

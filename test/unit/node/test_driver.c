@@ -452,6 +452,9 @@ static void a_prepare_in_a_batch_is_moved_by_nothing_else(void **state) {
         assert_false(op_may_become(OP_FETCHING, OP_WORKING));
         assert_false(op_may_become(OP_QUEUED, OP_WAITING));
         assert_false(op_may_become(OP_WAITING, OP_WORKING));
+        /* A kept Prepare is never carried out. */
+        for (enum op_phase to = 0; to < N_OP_PHASES; to++)
+                assert_false(op_may_become(OP_FAILED, to));
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

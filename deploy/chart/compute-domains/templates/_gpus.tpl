@@ -111,6 +111,10 @@
   value: {{ dig "kubeAPI" "qps" 50 $plugin | int | quote }}
 - name: KUBE_API_BURST
   value: {{ dig "kubeAPI" "burst" 100 $plugin | int | quote }}
+{{- if include "compute-domains.retryPrepares" . }}
+- name: RETRY_PREPARES
+  value: "true"
+{{- end }}
 {{- with include "compute-domains.featureGates" . }}
 - name: FEATURE_GATES
   value: {{ . | quote }}

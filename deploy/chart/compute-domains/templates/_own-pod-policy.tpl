@@ -2,7 +2,8 @@
 {{/*
 Our programs report on their own pods, so they need permission to change pods. This policy restricts each of them to its own pod, and to
 the labels and annotations that it reports. Takes (dict "root" $ "name" of the policy "condition" its name "users" list "who" in messages,
-and the arguments of metadataRules; "kept" true if Helm keeps it with the account of the daemons).
+and the arguments of metadataRules; "kept" true if Helm keeps it with the account of the daemons; "named" true if another policy restricts
+the requests for pods that the token does not name).
 */}}
 {{- define "compute-domains.ownPodPolicy" -}}
 apiVersion: admissionregistration.k8s.io/v1
@@ -27,6 +28,12 @@ spec:
     - name: {{ .condition }}
       expression: >-
         request.userInfo.username in [{{ range $i, $user := .users }}{{ if $i }}, {{ end }}'{{ $user }}'{{ end }}]
+    {{- if .named }}
+    # policy-waiting-pods.yaml has all other requests for pods.
+    - name: is-for-its-own-pod
+      expression: >-
+        {{- include "compute-domains.namesOwnPod" .root | nindent 8 }}
+    {{- end }}
   variables:
     - name: podName
       expression: >-

@@ -23,6 +23,22 @@ spec:
 system:serviceaccount:{{ include "compute-domains.namespace" $root }}:{{ include "compute-domains.serviceAccountPrefix" $root }}-{{ index . 1 }}
 {{- end -}}
 
+{{/*
+"true" if a plugin asks the kubelet to retry a failed Prepare. Only then its role allows it to patch pods, and the policy in
+policy-waiting-pods.yaml restricts that.
+*/}}
+{{- define "compute-domains.retryPrepares" -}}
+{{- if and (include "compute-domains.plugins" .) (eq (include "compute-domains.word" (list . "kubeletPlugin.retryPrepares" "true")) "true") -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* A CEL condition: the request is for the pod that its token names. Two policies divide the pods with it, so that each request meets one. */}}
+{{- define "compute-domains.namesOwnPod" -}}
+request.?namespace.orValue('') == '{{ include "compute-domains.namespace" . }}' &&
+request.?name.orValue('') == request.userInfo.?extra[?'authentication.kubernetes.io/pod-name'][?0].orValue('')
+{{- end -}}
+
 {{/* For metadataRules. */}}
 {{- define "compute-domains.metadataVariables" -}}
 - name: oldLabels

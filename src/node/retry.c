@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/retry.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "api/names.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "node/fetch.h"
+#include "node/prepare_verdict.h"
+
+/* A pod for which a request was sent. */
+struct retry_pod {
+        LIST_ENTRY(retry_pod) link;
+        char *uid;
+        unsigned pause_ms;
+        uint64_t next_ms; /* the earliest time of the next request */
+};
+
+struct retry_patch {
+        LIST_ENTRY(retry_patch) link;
+        struct kube_call *call;
+        char *pod; /* "<namespace>/<name>", for the log */
+};
+
+struct retry {
+        struct claims *c;
+        struct loop_timer timer; /* fires when the first pause ends for which a claim waits */
+        uint64_t timer_ms;       /* when it fires */
+        struct loop_turn sweep;
+        LIST_HEAD(, retry_pod) pods;
+        LIST_HEAD(, retry_patch) patches;
+        bool off_logged;
+};
+
+/* ---- requests ---- */
+
+static void patch_free(struct retry_patch *p) {
+        LIST_REMOVE(p, link);
+        free(p->pod);
+        free(p);
+}
+
+/* A pod that no longer exists needs no retry, nor does one with another UID: then the API server answers that
+ * the patch is invalid. */
+static void retry_on_patched(void *u, yyjson_val *obj, const struct err *e) {
+        struct retry_patch *p = u;
+        if (e && e->kind != ERR_NOT_FOUND && e->kind != ERR_INVALID)
+                log_warn("cannot ask the kubelet to retry: it retries by itself after 60 to 90 s",
+                         kv_str("pod", p->pod), kv_err(e));
+        patch_free(p);
+}
+
+/* The value differs from that of any earlier request, also of another process. */
+static void now_text(char ret[static 48]) {
+        struct timespec now;
+        char seconds[32];
+        clock_gettime(CLOCK_REALTIME, &now);
+        str_time(now.tv_sec, seconds);
+        snprintf(ret, 48, "%.19s.%06ldZ", seconds, now.tv_nsec / 1000);
+}
+
+static void send_patch(struct retry *r, const char *ns, const struct claim_consumer *pod) {
+        _cleanup_(buf_done) struct buf body = BUF_INIT(4096);
+        struct retry_patch *p = xnew(struct retry_patch);
+        struct jw w = JW(&body);
+        char now[48];
+        now_text(now);
+        jw_obj(&w, NULL);
+        jw_obj(&w, "metadata");
+        jw_str(&w, "uid", pod->uid);
+        jw_obj(&w, "annotations");
+        jw_str(&w, CD_ANNOTATION_RETRY, now);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        p->pod = xasprintf("%s/%s", ns, pod->name);
+        LIST_INSERT_HEAD(&r->patches, p, link);
+        p->call = kube_start(r->c->o.kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                                   .res = &kube_pods,
+                                                                   .ns = ns,
+                                                                   .name = pod->name,
+                                                                   .body = { buf_str(&body), body.n },
+                                                                   .metadata_only = true,
+                                                                   .done = retry_on_patched,
+                                                                   .u = p });
+}
+
+/* ---- pauses ---- */
+
+static struct retry_pod *retry_find(const struct retry *r, const char *uid) {
+        struct retry_pod *p;
+        LIST_FOREACH (p, &r->pods, link) {
+                if (streq(p->uid, uid))
+                        return p;
+        }
+        return NULL;
+}
+
+static void forget_calm(struct retry *r, uint64_t now) {
+        struct retry_pod *p, *next;
+        for (p = LIST_FIRST(&r->pods); p; p = next) {
+                next = LIST_NEXT(p, link);
+                if (now < p->next_ms - p->pause_ms + RETRY_CALM_MS)
+                        continue;
+                LIST_REMOVE(p, link);
+                free(p->uid);
+                free(p);
+        }
+}
+
+static void begin_pause(struct retry *r, const char *uid, uint64_t now) {
+        struct retry_pod *p = retry_find(r, uid);
+        if (!p) {
+                p = xnew(struct retry_pod);
+                p->uid = xstrdup(uid);
+                LIST_INSERT_HEAD(&r->pods, p, link);
+        }
+        p->pause_ms = !p->pause_ms                           ? RETRY_PAUSE_MS
+                      : p->pause_ms < RETRY_PAUSE_MAX_MS / 2 ? p->pause_ms * 2
+                                                             : RETRY_PAUSE_MAX_MS;
+        p->next_ms = now + p->pause_ms;
+}
+
+/* ---- claims ---- */
+
+static bool is_pod(const struct claim_consumer *c) {
+        return streq(c->resource, "pods") && c->name && c->uid;
+}
+
+/* False: a pod of the claim had a request a short while ago, so the next one is sent later. */
+static bool retry_ask(struct retry *r, const struct op *op) {
+        uint64_t now = loop_now_ms(r->c->o.loop), due = 0;
+        forget_calm(r, now);
+        for (size_t i = 0; i < op->claim.n_consumers; i++) {
+                const struct retry_pod *p =
+                        is_pod(&op->claim.consumers[i]) ? retry_find(r, op->claim.consumers[i].uid) : NULL;
+                if (p && p->next_ms > due)
+                        due = p->next_ms;
+        }
+        if (due > now) {
+                if (!loop_timer_waits(&r->timer) || due < r->timer_ms)
+                        loop_timer_at(&r->timer, r->timer_ms = due);
+                return false;
+        }
+        for (size_t i = 0; i < op->claim.n_consumers; i++) {
+                const struct claim_consumer *pod = &op->claim.consumers[i];
+                if (!is_pod(pod))
+                        continue;
+                log_info("the kubelet can retry: the cause of the failure is gone",
+                         kv_str("namespace", op->ns), kv_str("claim", op->name), kv_str("pod", pod->name),
+                         kv_str("was", op->msg));
+                send_patch(r, op->ns, pod);
+                begin_pause(r, pod->uid, now);
+        }
+        return true;
+}
+
+static bool is_off(struct retry *r) {
+        if (r->c->o.retries)
+                return false;
+        if (!r->off_logged)
+                log_info("the kubelet retries failed Prepares by itself after 60 to 90 s: --retry-prepares "
+                         "is off, so this plugin does not ask for an earlier retry");
+        r->off_logged = true;
+        return true;
+}
+
+void retry_succeeded(const struct op *op) {
+        struct retry *r = op->c->retry;
+        if (!is_off(r) && op->progress >= OP_FETCHED)
+                (void)retry_ask(r, op);
+}
+
+/* ---- kept operations ---- */
+
+static void retry_expired(void *u) {
+        op_drop(u);
+}
+
+static void keep(struct op *op) {
+        loop_timer_done(&op->timer);
+        loop_timer_init(&op->timer, op->c->o.loop, retry_expired, op);
+        loop_timer_start(&op->timer, RETRY_KEEP_MS);
+}
+
+void retry_fail(struct op *op, const char *msg) {
+        struct claims *c = op->c;
+        /* A Prepare that waits for a lock or for an operation of another claim is not known well enough. */
+        bool known = op->phase == OP_FETCHING || op->phase == OP_WAITING;
+        if (!known || op->renew || !op->dra || is_off(c->retry)) {
+                if (msg)
+                        op_fail(op, msg);
+                else
+                        op_drop(op);
+                return;
+        }
+        retry_forget(c, op->uid);
+        op->retry_any = op->phase == OP_FETCHING;
+        op_keep(op, msg);
+        keep(op);
+}
+
+/* A claim has at most one. */
+static struct op *kept_of(const struct claims *c, const char *uid) {
+        struct op *op;
+        TAILQ_FOREACH (op, &c->failed, link) {
+                if (streq(op->uid, uid))
+                        return op;
+        }
+        return NULL;
+}
+
+void retry_forget(struct claims *c, const char *uid) {
+        struct op *op = kept_of(c, uid);
+        if (op)
+                op_drop(op);
+}
+
+void retry_prepare(struct claims *c, const char *uid) {
+        struct op *op = kept_of(c, uid);
+        if (op && op->claim.n_consumers < 2)
+                op_drop(op);
+}
+
+void retry_recorded(struct claims *c) {
+        for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next) {
+                if (e->state != CHECKPOINT_STARTED || !e->ns || !e->name || ops_active(c, e->uid) ||
+                    kept_of(c, e->uid) || is_off(c->retry))
+                        continue;
+                struct op *op = op_new(c, NULL, false, &(struct dra_claim){ e->ns, e->name, e->uid }, NULL);
+                op->retry_any = true;
+                snprintf(op->msg, sizeof op->msg, "the plugin ended during the Prepare");
+                op_keep(op, NULL);
+                keep(op);
+                fetch_start(op);
+        }
+}
+
+/* The kubelet is asked once, and again only if the cause returns and goes. */
+static void judge_kept(struct retry *r, struct op *op) {
+        enum verdict v = prepare_verdict(op);
+        bool may = v == VERDICT_GO || v == VERDICT_ANSWER || (v == VERDICT_WAIT && op->retry_any);
+        if (may && !op->retry_asked)
+                op->retry_asked = retry_ask(r, op);
+        else if (!may)
+                op->retry_asked = false;
+        op->retry_over = v == VERDICT_REFUSE || v == VERDICT_FAIL || (v == VERDICT_ANSWER && op->retry_asked);
+}
+
+void retry_reevaluate(struct claims *c) {
+        struct op *op;
+        TAILQ_FOREACH (op, &c->failed, link) {
+                if (op->phase == OP_FAILED && !ops_active(c, op->uid))
+                        judge_kept(c->retry, op);
+                if (op->retry_over)
+                        loop_turn_start(&c->retry->sweep);
+        }
+}
+
+/* Not at once, because the caller may be a callback of something that the operation has. */
+static void retry_sweep(void *u) {
+        struct retry *r = u;
+        struct op *op, *next;
+        for (op = TAILQ_FIRST(&r->c->failed); op; op = next) {
+                next = TAILQ_NEXT(op, link);
+                if (op->retry_over)
+                        op_drop(op);
+        }
+}
+
+/* ---- the module ---- */
+
+static void on_pause_end(void *u) {
+        struct retry *r = u;
+        retry_reevaluate(r->c);
+}
+
+struct retry *retry_new(struct claims *c) {
+        struct retry *r = xnew(struct retry);
+        r->c = c;
+        LIST_INIT(&r->pods);
+        LIST_INIT(&r->patches);
+        loop_timer_init(&r->timer, c->o.loop, on_pause_end, r);
+        loop_turn_init(&r->sweep, c->o.loop, retry_sweep, r);
+        return r;
+}
+
+void retry_free(struct retry *r) {
+        struct retry_patch *p;
+        struct retry_pod *pod;
+        while ((p = LIST_FIRST(&r->patches))) {
+                kube_cancel(p->call);
+                patch_free(p);
+        }
+        while ((pod = LIST_FIRST(&r->pods))) {
+                LIST_REMOVE(pod, link);
+                free(pod->uid);
+                free(pod);
+        }
+        loop_timer_done(&r->timer);
+        loop_turn_done(&r->sweep);
+        free(r);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* retry: asks the kubelet to retry a Prepare that has failed, as soon as the cause is gone.
+ *
+ * A kubelet retries a failed Prepare only at its next regular sync of the pod, after 60 to 90 s
+ * (kubernetes#139836; Kubernetes 1.36.3 and 1.37.2 behave the same). It syncs a pod at once when an
+ * annotation of the pod changes. So this module writes the annotation CD_ANNOTATION_RETRY to the pods that
+ * wait for the claim (status.reservedFor).
+ *
+ * A Prepare that fails because it has waited too long is kept (OP_FAILED), and judged again whenever waiting
+ * Prepares are. It holds nothing, changes nothing, and is never carried out. It ends when the kubelet asks
+ * for the claim again or unprepares it, when it can never succeed, and after RETRY_KEEP_MS. Nothing is
+ * polled, except by drivers that also poll for Prepares that wait.
+ *
+ * The first request for a pod is sent at once. After each request the pause until the next one doubles, from
+ * RETRY_PAUSE_MS to RETRY_PAUSE_MAX_MS. A pod without a request for RETRY_CALM_MS begins again. */
+#pragma once
+
+#include "node/ops.h"
+
+enum {
+        RETRY_PAUSE_MS = 2000,
+        RETRY_PAUSE_MAX_MS = 60000,
+        RETRY_CALM_MS = 600000,
+        RETRY_KEEP_MS = 180000, /* twice the time until the kubelet retries by itself */
+};
+
+struct retry;
+
+struct retry *retry_new(struct claims *c);
+void retry_free(struct retry *r);
+
+/* Ends a Prepare that is not busy with the answer `msg`, as op_fail() does, and keeps it if it waits for
+ * something. msg NULL: the kubelet waits for no answer. */
+void retry_fail(struct op *op, const char *msg);
+/* Keeps the Prepares that an earlier process has recorded as started, and that the kubelet has not asked for
+ * again. Call it when the plugin is registered, because their cause is then gone. */
+void retry_recorded(struct claims *c);
+/* Ends the kept Prepare of the claim. */
+void retry_forget(struct claims *c, const char *uid);
+/* The same, when the kubelet prepares the claim again; but if several pods wait for the claim, it is for one
+ * of them only. */
+void retry_prepare(struct claims *c, const char *uid);
+/* Judges the kept Prepares, and sends the requests that are due. */
+void retry_reevaluate(struct claims *c);
+/* Sends the request for a Prepare that has succeeded after it was answered as failed. */
+void retry_succeeded(const struct op *op);

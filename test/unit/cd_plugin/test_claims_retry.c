@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to the kubelet to retry a failed Prepare, when its cause is gone. */
+#include "world/cd_node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/loop.h"
+#include "faults.h"
+#include "node/retry.h"
+
+enum { TIMEOUT_MS = 400 };
+
+/* ---- pods ---- */
+
+static void put_pod(const char *name, const char *uid) {
+        char json[300];
+        snprintf(json, sizeof json,
+                 "{\"metadata\":{\"namespace\":\"user\",\"name\":\"%s\",\"uid\":\"%s\","
+                 "\"resourceVersion\":\"1\"}}",
+                 name, uid);
+        store_set(&api.store, &kube_pods, "user", name, json);
+}
+
+/* The value of the annotation, "" without one. */
+static const char *asked(const char *name) {
+        static char value[64];
+        const struct object *pod = store_find(&api.store, &kube_pods, "user", name);
+        yyjson_doc *doc = store_read(pod->json, strlen(pod->json));
+        yyjson_val *meta = yyjson_obj_get(yyjson_doc_get_root(doc), "metadata");
+        const char *text =
+                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(meta, "annotations"), CD_ANNOTATION_RETRY));
+        snprintf(value, sizeof value, "%s", str_or(text, ""));
+        yyjson_doc_free(doc);
+        return value;
+}
+
+static bool is_asked(const char *name) {
+        return *asked(name);
+}
+
+/* The kubelet has seen the annotation. */
+static bool take_request(const char *name) {
+        bool is = is_asked(name);
+        put_pod(name, "p");
+        return is;
+}
+
+static void on_time(void *u) {
+        *(bool *)u = true;
+}
+
+static void pass(unsigned ms) {
+        struct loop_timer t;
+        bool over = false;
+        loop_timer_init(&t, &w.loop, on_time, &over);
+        loop_timer_start(&t, ms);
+        while (!over) {
+                world_turn();
+                if (!over)
+                        uv_run(&w.loop, UV_RUN_ONCE);
+        }
+        loop_timer_done(&t);
+        world_turn();
+}
+
+/* ---- claims ---- */
+
+static void fails(const char *name, const char *uid) {
+        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        prepare(&op, name, uid);
+        world_wait(&op, FAILED);
+        world_turn();
+}
+
+static void facts_usable(bool usable) {
+        w.facts.usable = usable;
+        snprintf(w.facts.message, sizeof w.facts.message, "the driver is not ready");
+        world_facts();
+        world_turn();
+}
+
+static void unprepare(const char *name, const char *uid) {
+        struct dra_op op = { 0 };
+        kubelet_unprepare(w.claims, &op, "user", name, uid);
+        world_wait(&op, UNPREPARED);
+}
+
+/* A claim for these consumers, as the members of status.reservedFor. */
+static void claim_of(const char *consumers) {
+        _cleanup_(freep) char *json = NULL;
+        const struct object *o;
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        o = store_find(&api.store, &kube_resource_claims, "user", "c1");
+        const char *from = strstr(o->json, "\"reservedFor\":[");
+        json = xasprintf("%.*s\"reservedFor\":[%s]}}", (int)(from - o->json), o->json, consumers);
+        api_claim_json("user", "c1", json);
+}
+
+static int setup_retries(void **state) {
+        if (world_setup(state) < 0)
+                return -1;
+        w.retries = true;
+        world_start(BOOT);
+        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, "");
+        put_pod("pod-c1", "p");
+        put_pod("pod-c2", "p");
+        put_pod("pod-d", "q");
+        return 0;
+}
+
+/* ---- tests ---- */
+
+/* failure: IMEX becomes READY after a Prepare has failed -> the plugin asks the kubelet to retry at once */
+static void the_kubelet_is_asked_to_retry_when_imex_is_ready(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        fails("c1", CLAIM_1);
+        pass(5000);
+        assert_false(is_asked("pod-c1"));
+        daemon_ready();
+        world_turn();
+        assert_true(take_request("pod-c1"));
+        /* It has changed nothing. */
+        assert_null(world_cdi(CLAIM_1));
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_STARTED);
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "waiting");
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        pass(RETRY_PAUSE_MAX_MS);
+        assert_false(is_asked("pod-c1"));
+}
+
+/* failure: a device becomes free after a Prepare has failed -> the plugin asks the kubelet to retry at once
+ */
+static void the_kubelet_is_asked_to_retry_when_the_device_is_free(void **state) {
+        (void)state;
+        struct dra_op one = { 0 };
+        daemon_ready();
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+        fails("c2", CLAIM_2);
+        assert_false(is_asked("pod-c2"));
+        unprepare("c1", CLAIM_1);
+        world_turn();
+        assert_true(is_asked("pod-c2"));
+        assert_false(is_asked("pod-c1"));
+        /* It does not hold the device. */
+        prepare(&one, "c1", CLAIM_1);
+        world_wait(&one, PREPARED);
+}
+
+/* failure: the API server answers again after a Prepare has failed -> the plugin asks the kubelet to retry
+ * [api-server] */
+static void the_kubelet_is_asked_to_retry_when_the_api_server_answers(void **state) {
+        (void)state;
+        api.down = true;
+        fails("c1", CLAIM_1);
+        pass(60000);
+        api.down = false;
+        world_turn();
+        assert_true(is_asked("pod-c1")); /* although IMEX is not READY: the next Prepare waits for that */
+        assert_null(world_entry(w.claims, CLAIM_1));
+}
+
+/* failure: the plugin is killed while a Prepare waits -> the next plugin asks the kubelet to retry [plugin]
+ */
+static void the_next_process_asks_for_a_retry_of_unfinished_prepares(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        world_stop(w.claims);
+        world_start(BOOT);
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+        claims_registered(w.claims);
+        world_turn();
+        assert_true(is_asked("pod-c1"));
+}
+
+/* failure: the kubelet breaks off a Prepare that waits -> the plugin asks it to retry when the cause is gone
+ */
+static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        claims_cancelled(w.claims, &op, TAILQ_FIRST(&w.claims->ops));
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+        daemon_ready();
+        world_turn();
+        assert_true(is_asked("pod-c1"));
+}
+
+/* failure: the disk stores the record of a claim after the Prepare has failed -> the plugin asks the kubelet
+ * to retry [host] */
+static void the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = TIMEOUT_MS }, again = { 0 };
+        daemon_ready();
+        w.disk_hangs = true;
+        faults_hold("fsync");
+        prepare(&op, "c1", CLAIM_1);
+        while (!faults_held())
+                world_turn();
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "has not stored the record of this claim in time"));
+        assert_false(is_asked("pod-c1"));
+        faults_release();
+        w.disk_hangs = false;
+        world_turn();
+        assert_true(is_asked("pod-c1"));
+        api.down = true;
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+        api.down = false;
+}
+
+static void the_pause_between_two_requests_grows(void **state) {
+        (void)state;
+        daemon_ready();
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        static const unsigned pauses_ms[] = { 0, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
+        uint64_t asked_ms = 0;
+        for (size_t i = 0; i < ARRAY_LEN(pauses_ms); i++) {
+                facts_usable(true);
+                while (!is_asked("pod-c1"))
+                        pass(100);
+                uint64_t now = loop_now_ms(&w.loop), pause = i ? now - asked_ms : 0;
+                assert_in_range(pause, pauses_ms[i] > 200 ? pauses_ms[i] - 200 : 0, pauses_ms[i] + 200);
+                asked_ms = now;
+                assert_true(take_request("pod-c1"));
+                facts_usable(false);
+                fails("c1", CLAIM_1);
+        }
+        /* A pod without requests for a while begins again. */
+        pass(RETRY_CALM_MS + RETRY_PAUSE_MAX_MS);
+        fails("c1", CLAIM_1);
+        facts_usable(true);
+        assert_true(is_asked("pod-c1"));
+}
+
+static void a_cause_that_returns_during_the_pause_sends_no_request(void **state) {
+        (void)state;
+        daemon_ready();
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        facts_usable(true);
+        assert_true(take_request("pod-c1"));
+        facts_usable(false);
+        facts_usable(true);
+        facts_usable(false);
+        pass(RETRY_PAUSE_MAX_MS);
+        assert_false(is_asked("pod-c1"));
+}
+
+static void a_longer_pause_of_one_pod_does_not_delay_another(void **state) {
+        (void)state;
+        claim_of("{\"resource\":\"pods\",\"name\":\"pod-d\",\"uid\":\"q\"}");
+        daemon_ready();
+        facts_usable(false);
+        for (unsigned i = 0; i < 4; i++) { /* a pause of 16 s for pod-d */
+                fails("c1", CLAIM_1);
+                put_pod("pod-d", "q");
+                facts_usable(true);
+                while (!is_asked("pod-d"))
+                        pass(100);
+                facts_usable(false);
+        }
+        put_pod("pod-d", "q");
+        fails("c2", CLAIM_2);
+        facts_usable(true);
+        assert_true(take_request("pod-c2"));
+        facts_usable(false);
+        fails("c2", CLAIM_2); /* a pause of 2 s for pod-c2 */
+        fails("c1", CLAIM_1);
+        facts_usable(true);
+        pass(3000);
+        assert_true(is_asked("pod-c2"));
+        assert_false(is_asked("pod-d"));
+        pass(16000);
+        assert_true(is_asked("pod-d"));
+}
+
+static void a_prepare_is_kept_for_a_limited_time(void **state) {
+        (void)state;
+        fails("c1", CLAIM_1);
+        pass(RETRY_KEEP_MS + 1000);
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+        daemon_ready();
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+}
+
+static void an_unprepared_claim_is_not_retried(void **state) {
+        (void)state;
+        fails("c1", CLAIM_1);
+        unprepare("c1", CLAIM_1);
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+        daemon_ready();
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+}
+
+static void a_claim_of_a_deleted_domain_is_not_retried(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 8000 };
+        prepare(&op, "c1", CLAIM_1);
+        pass(6000); /* it is worth a watch now */
+        world_wait(&op, FAILED);
+        api_domain("user", "cd", DOMAIN_A, true);
+        pass(2000);
+        daemon_ready();
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+}
+
+static void a_retry_of_the_kubelet_ends_the_wait(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        fails("c1", CLAIM_1);
+        prepare(&op, "c1", CLAIM_1);
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+        daemon_ready();
+        world_wait(&op, PREPARED);
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+}
+
+#define TWO_PODS                                                                                             \
+        "{\"resource\":\"pods\",\"name\":\"pod-c1\",\"uid\":\"p\"},"                                         \
+        "{\"resource\":\"pods\",\"name\":\"pod-d\",\"uid\":\"q\"}"
+
+static void each_pod_of_a_claim_is_retried(void **state) {
+        (void)state;
+        claim_of(TWO_PODS);
+        fails("c1", CLAIM_1);
+        daemon_ready();
+        world_turn();
+        assert_true(is_asked("pod-c1") && is_asked("pod-d"));
+}
+
+/* The kubelet syncs each pod by itself. */
+static void a_prepare_for_one_pod_does_not_end_the_wait_of_another(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        claim_of(TWO_PODS);
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        prepare(&op, "c1", CLAIM_1);
+        facts_usable(true);
+        daemon_ready();
+        world_wait(&op, PREPARED);
+        world_turn();
+        assert_true(is_asked("pod-d"));
+        world_turn();
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+}
+
+/* failure: a pod was recreated under its name -> the new pod is not annotated for the old one */
+static void a_pod_with_another_uid_is_left_alone(void **state) {
+        (void)state;
+        fails("c1", CLAIM_1);
+        put_pod("pod-c1", "another");
+        daemon_ready();
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+}
+
+static void consumers_that_are_no_pods_are_left_alone(void **state) {
+        (void)state;
+        unsigned requests;
+        claim_of("{\"apiGroup\":\"scheduling.k8s.io\",\"resource\":\"podgroups\",\"name\":\"pod-c1\",\"uid\":"
+                 "\"p\"}");
+        fails("c1", CLAIM_1);
+        daemon_ready();
+        world_turn();
+        requests = api.requests;
+        pass(5000);
+        assert_false(is_asked("pod-c1"));
+        assert_int_equal(api.requests, requests);
+}
+
+/* failure: the API server denies the annotation -> the kubelet retries by itself, and the log has the reason
+ */
+static void a_denied_request_changes_nothing_else(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        fails("c1", CLAIM_1);
+        api.fails_for = "pod-c1";
+        api.fails_with = ERR_DENIED;
+        daemon_ready();
+        world_turn();
+        api.fails_for = NULL;
+        assert_false(is_asked("pod-c1"));
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+}
+
+static void without_the_flag_nothing_is_kept(void **state) {
+        (void)state;
+        world_stop(w.claims);
+        w.retries = false;
+        world_start(BOOT);
+        claims_registered(w.claims);
+        fails("c1", CLAIM_1);
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+        daemon_ready();
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+}
+
+static void a_process_can_end_with_kept_prepares_and_requests(void **state) {
+        (void)state;
+        daemon_ready();
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        fails("c2", CLAIM_2);
+        api.down = true;
+        facts_usable(true);
+        world_stop(w.claims);
+        api.down = false;
+        world_start(BOOT);
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup_retries, world_teardown)
+        const struct CMUnitTest tests[] = {
+                T(the_kubelet_is_asked_to_retry_when_imex_is_ready),
+                T(the_kubelet_is_asked_to_retry_when_the_device_is_free),
+                T(the_kubelet_is_asked_to_retry_when_the_api_server_answers),
+                T(the_next_process_asks_for_a_retry_of_unfinished_prepares),
+                T(a_prepare_that_the_kubelet_breaks_off_is_retried),
+                T(the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim),
+                T(the_pause_between_two_requests_grows),
+                T(a_cause_that_returns_during_the_pause_sends_no_request),
+                T(a_longer_pause_of_one_pod_does_not_delay_another),
+                T(a_prepare_is_kept_for_a_limited_time),
+                T(an_unprepared_claim_is_not_retried),
+                T(a_claim_of_a_deleted_domain_is_not_retried),
+                T(a_retry_of_the_kubelet_ends_the_wait),
+                T(each_pod_of_a_claim_is_retried),
+                T(a_prepare_for_one_pod_does_not_end_the_wait_of_another),
+                T(a_pod_with_another_uid_is_left_alone),
+                T(consumers_that_are_no_pods_are_left_alone),
+                T(a_denied_request_changes_nothing_else),
+                T(without_the_flag_nothing_is_kept),
+                T(a_process_can_end_with_kept_prepares_and_requests),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
