@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the API server accepts and what it denies: the schemas of the driver's kinds, the roles of its three programs,
-# and the admission policies that restrict a plugin to its node and its pod, and a daemon (also one of the Go driver)
-# to its pod.
+# and the admission policies that restrict a plugin to its node, its pod, and an annotation of the pods that wait there,
+# and a daemon (also one of the Go driver) to its pod.
 #
 # The tests need a running cluster. They use their own namespace and release, so the driver may be installed. Their
 # pods are bound to Nodes without a kubelet, which is enough for a token that names a node.
@@ -18,8 +18,12 @@ render() {
 	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test --set image.repository=compute-domains/compute-domains \
 		--kube-version 1.37.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
 		--show-only "templates/rbac-kubelet-plugin.yaml" --show-only "templates/policy-daemon-pods.yaml" \
-		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-resourceslices.yaml"
+		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-waiting-pods.yaml" \
+		--show-only "templates/policy-resourceslices.yaml"
 }
+
+# with_claims: adds a claim, which does not exist, to the pod in the input.
+with_claims() { sed 's/^  containers:/  resourceClaims: [{name: channel, resourceClaimName: none}]\n&/'; }
 
 # slice NAME NODE [POOL] [DRIVER] [API VERSION]
 slice() {
@@ -40,9 +44,13 @@ setup_file() {
 	k apply --server-side --force-conflicts -f "$chart/crds"
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
+	k create namespace $ns-tenant
 	render | k apply -f -
 	# The account has all rights in the namespace, also on subresources, so only the policies can deny something.
 	k -n $ns create rolebinding everything --clusterrole=cluster-admin --serviceaccount=$ns:$daemon --serviceaccount=$ns:$plugin --serviceaccount=$ns:$go_daemon
+
+	# In other namespaces, the role of the chart gives it the right to patch pods. kubectl also reads what it patches.
+	k -n $ns-tenant create rolebinding reads --clusterrole=view --serviceaccount=$ns:$plugin
 
 	{
 		node policy-a
@@ -53,6 +61,10 @@ setup_file() {
 		pod daemon-a $daemon policy-a
 		pod daemon-b $daemon policy-b
 		pod workload default policy-a
+		pod waiting-a default policy-a | with_claims
+		pod waiting-b default policy-b | with_claims
+		pod waiting-nowhere default "" | with_claims
+		ns=$ns-tenant pod waiting-a default policy-a | with_claims
 	} | k create -f -
 	bound_token plugin $plugin plugin-a
 	bound_token daemon $daemon daemon-a
@@ -69,6 +81,7 @@ setup_file() {
 	while as plugin create --dry-run=server -f "$BATS_FILE_TMPDIR/foreign.yaml" ||
 		as daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y ||
 		as go-daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y ||
+		as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-a x=y ||
 		as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-b x=y; do
 		((SECONDS < end)) || return 1
 	done &>/dev/null
@@ -82,7 +95,8 @@ clean() {
 	k delete --ignore-not-found node policy-a policy-b
 	render | k delete --ignore-not-found -f -
 	k delete --ignore-not-found crd earlierdomains.earlier.example.com
-	k delete --ignore-not-found namespace $ns
+	k -n $ns-tenant delete --ignore-not-found --force --grace-period=0 pods --all
+	k delete --ignore-not-found namespace $ns $ns-tenant
 } &>/dev/null
 
 # --- schemas
@@ -207,7 +221,7 @@ may() {
 	! may $controller create customresourcedefinitions || false
 }
 
-@test "a plugin may read its node and write nothing in the cluster except slices, and neither plugins nor daemons reach pods elsewhere" {
+@test "a plugin may read its node, and write slices and patch pods, and neither plugins nor daemons read pods elsewhere" {
 	may $plugin get nodes
 	may $plugin create resourceslices.resource.k8s.io
 	local verb
@@ -215,8 +229,12 @@ may() {
 		! may $plugin $verb nodes || false
 		! may $plugin $verb computedomains.resource.nvidia.com --all-namespaces || false
 	done
-	for verb in list watch patch; do
+	for verb in get list watch update delete create; do
 		! may $plugin $verb pods --all-namespaces || false
+	done
+	may $plugin patch pods --all-namespaces
+	! may $plugin patch pods --subresource=status --all-namespaces || false
+	for verb in list watch patch; do
 		! may $daemon $verb pods --all-namespaces || false
 		! may $go_daemon $verb pods --all-namespaces || false
 	done
@@ -289,8 +307,8 @@ may() {
 
 claim_uid=3f0c7d2a-0000-4000-8000-000000000000
 
-# plugin_patch POD JSON: patches a pod as the plugin of node policy-a.
-plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
+# plugin_patch POD JSON [ARGUMENT...]: patches a pod as the plugin of node policy-a.
+plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2" "${@:3}"; }
 
 # bats test_tags=matrix
 @test "a plugin reports on its own pod which daemon claim it has unprepared" {
@@ -306,13 +324,14 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 @test "a plugin does not report it on another pod" {
 	local name
 	for name in plugin-b daemon-a go-daemon-a workload; do
-		denied "a kubelet plugin may change its own pod only" plugin_patch $name "$(unprepared $claim_uid)"
+		denied "may change only its own pod, and pods with resourceClaims on that node" plugin_patch $name "$(unprepared $claim_uid)"
 	done
+	denied "may change no annotation of a pod that waits but" plugin_patch waiting-a "$(unprepared $claim_uid)"
 }
 
 @test "a plugin's account without a pod reports nothing" {
-	denied "a kubelet plugin may change its own pod only" as plugin-unbound -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
-	denied "a kubelet plugin may change its own pod only" k -n $ns patch --as "system:serviceaccount:$ns:$plugin" pod plugin-a --type merge -p "$(unprepared $claim_uid)"
+	denied "must use its own pod's token" as plugin-unbound -n $ns patch pod plugin-a --type merge -p "$(unprepared $claim_uid)"
+	denied "must use its own pod's token" k -n $ns patch --as "system:serviceaccount:$ns:$plugin" pod plugin-a --type merge -p "$(unprepared $claim_uid)"
 }
 
 # Such annotations on the pods of other programs have no effect: the controller reads this annotation on pods of the
@@ -341,6 +360,107 @@ plugin_patch() { as plugin -n $ns patch pod "$1" --type merge -p "$2"; }
 	denied "labels and annotations of its pod only" plugin_patch plugin-a '{"spec": {"activeDeadlineSeconds": 1}}'
 }
 
+# --- pods that wait for a retry of Prepare
+
+retry_key=resource.nvidia.com/retry-prepare
+# retries [TIME]: prints the patch by which a plugin asks the kubelet of the pod to retry.
+retries() { jq -cn --arg key $retry_key --arg time "${1-2026-11-28T00:00:00.000001Z}" '{metadata: {annotations: {($key): $time}}}'; }
+
+# bats test_tags=matrix
+@test "a plugin asks for a retry of the pods with claims on its node, in any namespace" {
+	allowed plugin_patch waiting-a "$(retries)"
+	allowed plugin_patch waiting-a "$(retries 2026-11-28T00:00:02.000001Z)"
+	[[ $(k -n $ns get pod waiting-a -o json | jq -r ".metadata.annotations[\"$retry_key\"]") == 2026-11-28T00:00:02.000001Z ]]
+	allowed as plugin -n $ns-tenant patch pod waiting-a --type merge -p "$(retries)"
+	denied "metadata.uid" plugin_patch waiting-a "$(retries | jq -c '.metadata.uid = "3f0c7d2a-0000-4000-8000-000000000000"')"
+}
+
+# failure: a plugin's token is stolen -> it changes no pod of another node, and none without claims
+# bats test_tags=matrix
+@test "a plugin asks for no retry of a pod of another node, of no node, or without claims" {
+	local name
+	for name in waiting-b waiting-nowhere workload plugin-b daemon-a; do
+		denied "the kubelet plugin of node policy-a may change only its own pod, and pods with resourceClaims on that node" plugin_patch $name "$(retries)"
+	done
+	denied "may change no annotation of its pod but" plugin_patch plugin-a "$(retries)"
+}
+
+@test "a plugin's account without a pod asks for no retry" {
+	denied "must use its own pod's token" as plugin-unbound -n $ns patch pod waiting-a --type merge -p "$(retries)"
+	denied "must use its own pod's token" k -n $ns patch --as "system:serviceaccount:$ns:$plugin" pod waiting-a --type merge -p "$(retries)"
+}
+
+# failure: a plugin's token is stolen -> it changes nothing but one annotation of pods with claims on its node
+# bats test_tags=matrix
+@test "a plugin changes no other annotation and no label of a pod that waits" {
+	local sentence="may change no annotation of a pod that waits but $retry_key"
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"annotations": {"example.org/any": "x"}}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"annotations": {"resource.nvidia.com/retry-prepare2": "x"}}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"annotations": {"example.org/kept": "no"}}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"annotations": {"example.org/kept": null}}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"annotations": null}}'
+	sentence="may change no label of a pod that waits"
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"labels": {"new": "label"}}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"labels": {"app": "other"}}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"labels": {"app": null}}}'
+	denied "$sentence" as plugin -n $ns label --overwrite pod waiting-a app=other
+}
+
+@test "a plugin changes nothing else of a pod that waits" {
+	local sentence="may change one annotation of a pod that waits, and nothing else"
+	denied "$sentence" plugin_patch waiting-a '{"spec": {"activeDeadlineSeconds": 1}}'
+	denied "$sentence" plugin_patch waiting-a '{"spec": {"tolerations": [{"operator": "Exists"}, {"key": "x", "operator": "Exists"}]}}'
+	denied "$sentence" plugin_patch waiting-a "$(retries | jq -c '.spec.activeDeadlineSeconds = 1')"
+	denied "$sentence" as plugin -n $ns set image pod/waiting-a main=example.org/other:1
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"finalizers": ["example.org/stay"]}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "x"}]}}'
+	denied "$sentence" plugin_patch waiting-a '{"metadata": {"generateName": "other-"}}'
+	denied "$sentence" as plugin replace -f - <<<"$(k -n $ns get pod waiting-a -o json | jq '.spec.containers[0].image = "example.org/other:1"')"
+	denied "$sentence" as plugin -n $ns patch pod waiting-a --type json -p '[{"op": "replace", "path": "/spec/containers/0/image", "value": "example.org/other:1"}]'
+	denied "" as plugin apply --server-side --force-conflicts -f - <<-YAML
+		{apiVersion: v1, kind: Pod, metadata: {name: waiting-a, namespace: $ns, labels: {new: label}}}
+	YAML
+}
+
+@test "the annotation for a retry of Prepare carries nothing but a time" {
+	local value
+	for value in x "2026-11-28T00:00:00Z " "$(printf '1%.0s' {1..41})" '{"a": 1}' $'1\n2'; do
+		denied "the value of $retry_key must be a time" plugin_patch waiting-a "$(retries "$value")"
+	done
+}
+
+@test "a plugin neither creates nor deletes pods with claims" {
+	local sentence="may change only its own pod, and pods with resourceClaims on that node"
+	denied "$sentence" as plugin -n $ns delete pod waiting-a
+	denied "$sentence" as plugin delete --raw "/api/v1/namespaces/$ns/pods?dryRun=All&labelSelector=app=imex-daemon"
+	denied "$sentence" as plugin create -f - <<<"$(pod another default policy-a | with_claims)"
+}
+
+# No role of the driver grants them, but an administrator's role might.
+# failure: a plugin's token is stolen -> it reaches no subresource of a pod
+@test "a plugin reaches no subresource of a pod that waits" {
+	local sentence="may change only its own pod, and pods with resourceClaims on that node"
+	denied "$sentence" plugin_patch waiting-a '{"spec": {"ephemeralContainers": [{"name": "e", "image": "example.org/other:1"}]}}' --subresource ephemeralcontainers
+	denied "$sentence" plugin_patch waiting-a "$(retries)" --subresource resize
+	denied "$sentence" plugin_patch waiting-a '{"status": {"message": "x"}}' --subresource status
+	denied "$sentence" plugin_patch waiting-a "$(retries)" --subresource status
+	denied "$sentence" as plugin -n $ns exec waiting-a -- true
+	denied "$sentence" as plugin create --raw /api/v1/namespaces/$ns/pods/waiting-a/eviction -f - <<-JSON
+		{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "waiting-a", "namespace": "$ns"}}
+	JSON
+	denied "$sentence" as plugin create --raw /api/v1/namespaces/$ns/pods/waiting-nowhere/binding -f - <<-JSON
+		{"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "waiting-nowhere", "namespace": "$ns"}, "target": {"kind": "Node", "name": "policy-a"}}
+	JSON
+}
+
+@test "a daemon asks for no retry, and the annotations of users are not affected" {
+	denied "an IMEX daemon may change its own pod only" as daemon -n $ns patch pod waiting-a --type merge -p "$(retries)"
+	allowed k -n $ns annotate --overwrite pod waiting-a $retry_key=anything example.org/any=x
+	# The plugin can replace a value that a user has written.
+	allowed plugin_patch waiting-a "$(retries)"
+	allowed plugin_patch waiting-a "{\"metadata\": {\"annotations\": {\"$retry_key\": null}}}"
+}
+
 # --- a daemon's pod
 
 # patch POD JSON [ARGUMENT...]: patches a pod as daemon-a.
@@ -359,7 +479,7 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 	for name in plugin-a daemon-b go-daemon-a workload; do
 		denied "an IMEX daemon may change its own pod only" patch $name "$json"
 	done
-	denied "a kubelet plugin may change its own pod only" plugin_patch daemon-a "$json"
+	denied "may change only its own pod, and pods with resourceClaims on that node" plugin_patch daemon-a "$json"
 }
 
 # bats test_tags=matrix
@@ -440,5 +560,6 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 
 # bats test_tags=matrix
 @test "the API server reports no warnings about the policies" {
-	no_warnings_about policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods
+	no_warnings_about policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods \
+		policy-test-waiting-pods
 }

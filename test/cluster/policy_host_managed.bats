@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the API server accepts and what it denies if the hosts run nvidia-imex themselves: the roles, the policy that
-# restricts a kubelet plugin to its pod, and the optional policy for claims.
+# restricts a kubelet plugin to its pod, and the optional policy for claims. With kubeletPlugin.retryPrepares=false, no
+# plugin may change another pod (policy.bats has the default).
 #
 # The tests need a running cluster. They use their own namespace and release, so the driver may be installed.
 
@@ -14,6 +15,7 @@ render() {
 	"$BATS_TEST_DIRNAME/helm" template policy-host-test "$chart" --namespace $ns --set nameOverride=policy-host-test --set image.repository=compute-domains/compute-domains \
 		--set "resourceApiVersion=resource.k8s.io/$(resource_version)" "$@" \
 		--kube-version 1.37.0 --set featureGates.HostManagedIMEX=true --set admission.hostManaged.enabled=true \
+		--set kubeletPlugin.retryPrepares=false \
 		--show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-kubelet-plugin.yaml" \
 		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-claims.yaml"
 }

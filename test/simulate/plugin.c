@@ -235,6 +235,8 @@ static void on_started(void *u, const struct err *e) {
         if (e)
                 sim_broken("the plugin on %s does not start: %s", l->name, e->msg);
         l->serves = !e;
+        if (l->serves)
+                claims_registered(l->claims);
 }
 
 void plugin_start(unsigned node, const char *clique, const char *boot_id) {
@@ -329,6 +331,7 @@ void plugin_start(unsigned node, const char *clique, const char *boot_id) {
                 .plugin_dir = l->plugin_dir,
                 .cdi_root = l->cdi_root,
                 .boot_id = l->boot_id,
+                .retries = true,
         };
         BUG_ON(claims_new(&o, &l->claims, &e) < 0);
         claims_start(l->claims, on_started, l);
@@ -471,11 +474,15 @@ void dra_op_unprepared(struct dra_op *op) {
         end_call(op);
 }
 
-/* The kubelet retries with its next sync of the pod. */
+/* The kubelet retries with its next sync of the pod: a Prepare after 60 to 90 s (kubernetes#139836), unless
+ * an annotation changes. */
 static void failed(struct dra_op *op, const char *msg) {
+        struct held *h = op->held;
         sim_log("%s: %s of %s/%s fails: %s", op->life->name, op->unprepare ? "unprepare" : "prepare",
                 op->held->ns, op->held->name, msg);
-        op->held->next_ms = sim_now_ms() + sim_between(500, 10000);
+        h->next_ms = sim_now_ms() + (h->sync         ? 0
+                                     : op->unprepare ? sim_between(500, 10000)
+                                                     : sim_between(60000, 90000));
         if (!op->unprepare) {
                 snprintf(op->held->failure, sizeof op->held->failure, "%s", msg);
                 op->held->failed_ms = sim_now_ms();
@@ -522,6 +529,7 @@ static void call(struct held *h, bool unprepare) {
         op->deadline = sim_at(sim_now_ms() + KUBELET_WAITS_MS, on_deadline, op);
         LIST_INSERT_HEAD(&calls, op, entry);
         h->call = op;
+        h->sync = false;
         h->state = HELD_ASKED;
         if (unprepare)
                 claims_unprepare(l->claims, op, &claim);
@@ -556,6 +564,11 @@ bool held_unprepare(struct held *h) {
         if (h->state != HELD_NOT)
                 call(h, true);
         return h->state == HELD_NOT && !h->call;
+}
+
+void held_sync(struct held *h) {
+        h->sync = true;
+        h->next_ms = 0;
 }
 
 void held_reboot(struct held *h) {

@@ -49,6 +49,7 @@ struct held {
         int64_t id;          /* the channel ID in the CDI file at the last Prepare, -1: none */
         struct dra_op *call; /* the call whose answer the kubelet waits for */
         int64_t next_ms;     /* the earliest time of the next call */
+        bool sync;           /* the kubelet syncs the pod again after the call */
         char failure[512];   /* the plugin's answer to the last Prepare that failed; "": none */
         int64_t failed_ms;   /* when it failed */
 };
@@ -60,6 +61,8 @@ void held_init(struct held *h, unsigned node, bool channel, const char *ns, cons
  * return true if the claim is already prepared or unprepared. */
 bool held_prepare(struct held *h);
 bool held_unprepare(struct held *h);
+/* The kubelet has seen a change of an annotation of the pod, so it syncs the pod at once. */
+void held_sync(struct held *h);
 /* Records that the node has lost power, so that the claim is no longer prepared. Call it after
  * plugin_kill(). */
 void held_reboot(struct held *h);

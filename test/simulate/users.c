@@ -137,6 +137,9 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                         return;
                 held_init(&p->held, number_of(n), true, USER_NS, p->claim,
                           store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
+                if (p->retry)
+                        held_sync(&p->held);
+                p->retry = false;
                 if (!held_prepare(&p->held)) {
                         /* Its device may be from the previous isolation, so its owner creates another pod. */
                         if (w.calm && channels_change() && now - p->since_ms > RETRY_MS)
@@ -154,6 +157,19 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                         pod_gone(p);
                 return;
         }
+}
+
+bool users_patch_pod(const char *ns, const char *name, const char *body) {
+        for (unsigned d = 0; d < w.n_domains && streq(ns, USER_NS); d++) {
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
+                        struct user_pod *p = &w.domains[d].pods[i];
+                        if (!p->node || !streq(p->claim, name))
+                                continue;
+                        p->retry = p->retry || strstr(body, CD_ANNOTATION_RETRY);
+                        return true;
+                }
+        }
+        return false;
 }
 
 const struct version *object_of(const struct domain *d) {

@@ -20,6 +20,7 @@
 #include "plugin.h"
 #include "racks.h"
 #include "replica.h"
+#include "server.h"
 #include "sim.h"
 #include "world_state.h"
 
@@ -229,9 +230,9 @@ void allocate(const char *claim, const char *ns, const char *node, const char *d
                     "{'status':{'allocation':{'devices':{'results':[{'request':'r','driver':'" CD_DRIVER
                     "','pool':'%s','device':'%s'}],'config':[{'source':'FromClaim','requests':['r'],'opaque':"
                     "{'driver':'" CD_DRIVER "','parameters':{'apiVersion':'" CD_API_VERSION
-                    "','kind':'%s','domainID':'%s'}}}]}},'reservedFor':[{'resource':'pods','name':'p','uid':'"
-                    "%s'}]}}",
-                    node, device, config, of, pod_uid);
+                    "','kind':'%s','domainID':'%s'}}}]}},'reservedFor':[{'resource':'pods','name':'%s','"
+                    "uid':'%s'}]}}",
+                    node, device, config, of, claim, pod_uid);
 }
 
 void delete_claim(const char *ns, const char *name) {
@@ -388,10 +389,20 @@ static void start_container(const struct node *n, struct run *r, bool crashes) {
                 start_daemon(n, r);
 }
 
+static void see_annotation(struct run *r, const struct version *p) {
+        const char *value = str_or(version_annotation(p, CD_ANNOTATION_RETRY), "");
+        if (streq(value, r->retry))
+                return;
+        snprintf(r->retry, sizeof r->retry, "%s", value);
+        held_sync(&r->held);
+}
+
 static void step_run(struct node *n, struct run *r) {
         const struct version *p = store_get(K_POD, DRIVER_NS, r->pod);
         int64_t now = sim_now_ms();
         bool there = p && streq(p->uid, r->uid);
+        if (n->connected && there)
+                see_annotation(r, p);
         if (n->connected && (!there || version_deleted(p)))
                 begin_end(n, r, there);
         if (r->ending && (!r->up || has_left(r) || now >= r->ends_ms)) {
@@ -500,6 +511,7 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         w.n_nodes = n_nodes < MAX_NODES ? n_nodes : MAX_NODES;
         w.n_domains = n_domains < MAX_DOMAINS ? n_domains : MAX_DOMAINS;
         make_namespaces();
+        server_set_pods(users_patch_pod);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
                 char name[sizeof n->name];

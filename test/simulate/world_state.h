@@ -31,6 +31,7 @@ struct run {
         bool used, up, ending, lost, forced;
         char pod[128], uid[48], ip[16];
         char served[48];  /* the ComputeDomain for which it was READY when a plugin last looked */
+        char retry[48];   /* the value of CD_ANNOTATION_RETRY that the kubelet has seen */
         struct held held; /* the daemon claim */
         struct daemon *daemon;
         int64_t crashes_ms;    /* without a daemon: when its container ends */
@@ -61,7 +62,8 @@ struct user_pod {
         bool own; /* its claim is for an assigned channel */
         struct node *node;
         struct held held; /* its claim, as the kubelet of the node knows it */
-        char claim[64];
+        char claim[64];   /* also its name and UID */
+        bool retry;       /* CD_ANNOTATION_RETRY has changed, and the kubelet has not seen it yet */
         int64_t since_ms, ends_ms;
 };
 
@@ -103,6 +105,7 @@ bool is_taken(const char *node, const char *device);
 /* Cuts the power of a node: everything on it ends. Power returns after `for_ms`. */
 void lose_power(struct node *n, int64_t for_ms);
 #define CONFIG_DAEMON "ComputeDomainDaemonConfig"
+/* The pod has the name of the claim. */
 void allocate(const char *claim, const char *ns, const char *node, const char *device, const char *config,
               const char *domain, bool own, const char *pod_uid);
 void delete_claim(const char *ns, const char *name);
@@ -112,6 +115,9 @@ void delete_claim(const char *ns, const char *name);
 void step_domain(struct domain *d);
 /* Lets the users have ComputeDomains with pods that the Go driver formed. */
 void users_migrate(void);
+/* Handles a merge patch of the pod of a user, which is no object of the store. Returns false if there is no
+ * such pod. */
+bool users_patch_pod(const char *ns, const char *name, const char *body);
 /* Force-deletes a ComputeDomain and its pods: their claims are deleted before their kubelets notice. */
 void force_end(struct domain *d);
 /* Deletes the users' pods on the node. The users recreate the pods of existing ComputeDomains. */
