@@ -49,6 +49,21 @@ bool claim_result_is_daemon(const struct claim_result *r) {
         return streq(r->driver, CD_DRIVER) && streq(r->device, CD_DEVICE_DAEMON);
 }
 
+bool claim_result_is_shared(const struct claim_result *r) {
+        return claim_result_is_channel(r) && streq(r->pool, CD_POOL_SHARED);
+}
+
+bool claim_is_made_for(const struct claim *c, const char *uid) {
+        for (size_t i = 0; i < c->n_owners; i++) {
+                const struct claim_owner *o = &c->owners[i];
+                if (streq(o->kind, "Pod") || streq(o->kind, CLAIM_GROUP_KIND) ||
+                    (streq(o->kind, CD_KIND) && o->api_version && str_starts(o->api_version, CD_GROUP "/") &&
+                     streq(o->uid, uid)))
+                        return true;
+        }
+        return false;
+}
+
 /* A request with alternatives is allocated as "request/alternative". A configuration may name either. */
 static bool claim_names_request(const struct claim_config *c, const char *request) {
         size_t n = str_from(request).n;

@@ -66,6 +66,14 @@ extern const struct jd_field claim_fields[];
 /* Returns whether the result is a device of this driver: a channel device, or a daemon device. */
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
+/* Returns whether the result is the shared channel device, which is in a pool of its own and not on a node.
+ * claim_result_is_channel() is then true, too. */
+bool claim_result_is_shared(const struct claim_result *r);
+
+/* Returns whether the controller created this claim for the ComputeDomain `uid`, or the
+ * kube-controller-manager created it from a claim template for a Pod or a PodGroup. Other clients can set the
+ * same owner references. */
+bool claim_is_made_for(const struct claim *c, const char *uid);
 
 /* Finds the configuration of a result. Searches the configurations of the claim before those of the class,
  * and later ones before earlier ones. Uses the first one that names the request, or that names no request and
@@ -80,7 +88,8 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
 /* The ComputeDomain and the node that a claim connects, by the labelling rule. claim_place() returns true if
  * the claim is allocated, has a channel of this driver without admin access, and has a strictly valid
  * configuration: for an assigned channel if `own_channels` is true, otherwise for the shared channel. The
- * ComputeDomain need not exist in the claim's namespace. */
+ * ComputeDomain need not exist in the claim's namespace. The `node` of a claim for the shared device is
+ * CD_POOL_SHARED, because its allocation names no node. */
 struct claim_place {
         const char *domain_uid, *node;
 };

@@ -39,6 +39,9 @@
 /* label on DaemonSet, Pod (daemon), ResourceClaimTemplate (daemon); by controller; for controller,
  * NetworkPolicy: set to compute-domain-daemon */
 #define CD_LABEL_COMPONENT "app.kubernetes.io/component"
+/* label on Node; by controller; for scheduler: set to true on nodes that offer channels, once a ComputeDomain
+ * has a shared claim. The ResourceSlice of the shared device selects it */
+#define CD_LABEL_SHARED "resource.nvidia.com/shared-channel"
 /* The name of the daemons' DaemonSet and claim template, and the value of CD_LABEL_COMPONENT. */
 #define CD_DAEMON_OBJECT "compute-domain-daemon"
 /* label on ComputeDomain, ComputeDomainFabric; by controller; for controller: name of the rack */
@@ -170,6 +173,7 @@
 #define GPU_DRIVER "gpu.nvidia.com"
 #define CD_CLASS_DAEMON "compute-domain-daemon.nvidia.com"
 #define CD_CLASS_CHANNEL "compute-domain-default-channel.nvidia.com"
+#define CD_CLASS_SHARED "compute-domain-shared-channel.nvidia.com"
 /* request on ResourceClaim; by claim template; for plugin: the request for a channel device */
 #define CD_REQUEST_CHANNEL "channel"
 /* request on ResourceClaim (daemon); by claim template; for plugin: the request for the daemon device */
@@ -177,12 +181,20 @@
 /* device on ResourceSlice; by plugin; for scheduler, plugin: a number follows. channel-0, and with
  * imex.isolation=channel up to channel-15; the number is not a channel ID */
 #define CD_DEVICE_CHANNEL_PREFIX "channel-"
+/* device on ResourceSlice (shared); by controller; for scheduler, plugin: the device of shared claims, one
+ * for the cluster */
+#define CD_DEVICE_SHARED "channel-shared"
+/* The pool and the ResourceSlice of this device. No Node has a name with a slash. */
+#define CD_POOL_SHARED "shared/channel"
+#define CD_SLICE_SHARED "compute-domain.nvidia.com-shared"
 /* device on ResourceSlice; by plugin; for scheduler, plugin: the device of the daemon claim, one for each
  * node
  */
 #define CD_DEVICE_DAEMON "daemon-0"
-/* device attribute on device; by plugin; for scheduler, device classes: channel or daemon */
+/* device attribute on device; by plugin, controller; for scheduler, device classes: channel, daemon or
+ * shared-channel */
 #define CD_ATTRIBUTE_TYPE "type"
+#define CD_TYPE_SHARED "shared-channel"
 /* device attribute on device; by plugin; for device classes: 0 */
 #define CD_ATTRIBUTE_ID "id"
 /* device attribute on device; by plugin; for scheduler, controller: clique ID of the partition of the node.

@@ -203,7 +203,7 @@ static void cd_events_prepared(void *u, struct op *op) {
         for (size_t i = 0; i < op->n_requests; i++) {
                 const struct cd_request *w = cd_request_of(&op->requests[i]);
                 channel = channel || !w->is_daemon;
-                if (!w->is_daemon && !op->claim.n_owners && w->domain_name)
+                if (!w->is_daemon && !w->is_shared && !op->claim.n_owners && w->domain_name)
                         report_shared(cd, op, w->domain_name);
         }
         if (channel && f->fabric.kind == GPU_FABRIC_NONE) {
@@ -356,9 +356,32 @@ static void note_waiting(const struct cd *cd) {
         }
 }
 
+/* The allocation of a shared claim names no node, so the plugin reports for which ComputeDomains such claims
+ * wait here. */
+static void ask_for_shared(const struct cd *cd) {
+        const struct op *op;
+        _cleanup_(freep) const char **asks = NULL;
+        size_t n = 0, cap = 0;
+        if (!cd->o.holdings)
+                return;
+        TAILQ_FOREACH (op, &cd->claims->ops, link) {
+                for (size_t i = 0; op->phase == OP_WAITING && i < op->n_requests; i++) {
+                        const struct cd_request *w = cd_request_of(&op->requests[i]);
+                        if (!w->is_shared || !w->domain_name)
+                                continue;
+                        GROW(asks, n, cap);
+                        asks[n++] = w->config.domain_id;
+                }
+        }
+        GROW(asks, n, cap);
+        asks[n] = NULL;
+        holdings_asks(cd->o.holdings, asks);
+}
+
 static void cd_driver_waited_for(void *u, unsigned what) {
         const struct cd *cd = u;
         note_waiting(cd);
+        ask_for_shared(cd);
         facts_poll_fast(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
         if (cd->o.host && !(what & 1U << WAITS_FOR_HOST))
                 host_imex_poll_slow(cd->o.host);

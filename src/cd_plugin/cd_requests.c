@@ -76,6 +76,27 @@ static int check_isolation(const struct imex_mode *mode, const struct claim_resu
                           "install with imex.isolation=channel");
 }
 
+/* A claim that was restored from a backup has another ComputeDomain as its owner, or none. */
+static int check_shared(const struct imex_mode *mode, const struct op *op, const struct cd_request *w,
+                        const struct claim_result *r, struct err *e) {
+        if (!mode_assigns_channels(mode))
+                return err_set(
+                        e, ERR_INVALID, 0,
+                        "claims that are shared across nodes need imex.isolation=channel, but here all "
+                        "ComputeDomains share channel 0 (%s): delete the claim",
+                        mode->chosen_by);
+        if (!streq(r->device, CD_DEVICE_SHARED))
+                return err_set(e, ERR_INVALID, 0, "pool '%s' has no device '%s'", r->pool, r->device);
+        if (!claim_is_made_for(&op->claim, w->config.domain_id))
+                return err_set(e, ERR_DENIED, 0,
+                               "the driver did not create this claim for ComputeDomain %s: the claim was "
+                               "restored from a backup, copied, or written by hand. Delete the claim: the "
+                               "driver creates the one that spec.channel.resourceClaim of the ComputeDomain "
+                               "names",
+                               w->config.domain_id);
+        return 0;
+}
+
 /* With assigned channels, the device of a claim is only a place for one pod on the node. So any number is
  * valid: the node may have offered more devices when the claim was allocated. */
 static bool cd_requests_has_channel(const struct imex_mode *mode, const char *device) {
@@ -91,20 +112,22 @@ int cd_requests_take(void *u, const struct op *op, struct node_request *node_req
         const struct cd_options *o = &((const struct cd *)u)->o;
         const struct claim_result *r = node_request->result;
         struct cd_request *w = node_request->own = arena_alloc(op->arena, sizeof *w);
-        *w = (struct cd_request){ .is_daemon = claim_result_is_daemon(r) };
+        *w = (struct cd_request){ .is_daemon = claim_result_is_daemon(r),
+                                  .is_shared = claim_result_is_shared(r) };
         if (!mode_runs_daemons(o->mode) && cd_requests_asks_for_daemon(op, r))
                 return err_set(
                         e, ERR_DENIED, 0,
                         "daemon claims are disabled: IMEX runs on the hosts and not in pods (%s); this "
                         "claim is left over from another mode or was created by hand: delete it",
                         o->mode->chosen_by);
-        if (!streq(r->pool, o->node))
+        if (!w->is_shared && !streq(r->pool, o->node))
                 return err_set(e, ERR_INVALID, 0,
                                "device '%s' was allocated on node '%s', but this is node '%s'", r->device,
                                r->pool, o->node);
-        if (!w->is_daemon && !cd_requests_has_channel(o->mode, r->device))
+        if (!w->is_daemon && !w->is_shared && !cd_requests_has_channel(o->mode, r->device))
                 return err_set(e, ERR_INVALID, 0, "node '%s' has no device '%s'", o->node, r->device);
         if (claim_config_for(&op->claim, r, true, op->arena, &w->config, e) < 0 ||
+            (w->is_shared && check_shared(o->mode, op, w, r, e) < 0) ||
             check_isolation(o->mode, r, &w->config, e) < 0)
                 return -1;
         w->is_own = w->is_daemon && streq(w->config.domain_id, CD_DAEMON_DOMAIN);

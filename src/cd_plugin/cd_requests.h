@@ -8,6 +8,7 @@
 /* The type of node_request.own. */
 struct cd_request {
         bool is_daemon, is_own; /* is_own: the device is for our daemon, not for the Go driver's */
+        bool is_shared;         /* the device of shared claims, which is on every node */
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
         int64_t channel;                     /* the ID of the channel that the container gets */

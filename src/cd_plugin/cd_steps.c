@@ -44,7 +44,9 @@ static enum verdict released_or_not(void *u, struct op *op, struct node_request 
 static enum verdict cd_steps_holder(void *u, struct op *op, struct node_request *node_request) {
         const struct cd *cd = u;
         struct prepare_inputs *g = op->own;
-        const struct checkpoint_claim *other = prepare_verdict_holder(op, node_request);
+        /* Any number of claims use the shared device. */
+        const struct checkpoint_claim *other =
+                cd_request_of(node_request)->is_shared ? NULL : prepare_verdict_holder(op, node_request);
         g->granting = false;
         if (!other)
                 return VERDICT_GO;

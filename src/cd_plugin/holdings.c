@@ -31,6 +31,8 @@ struct holdings {
         /* NULL: not known yet */
         char *clique, *fabric_uid, *imex, *withheld;
         unsigned channel_count;
+        struct arena *asks_arena;
+        const char *const *asks; /* sorted, and ends with NULL; NULL: none yet */
 };
 
 /* ---- the report ---- */
@@ -76,6 +78,9 @@ bool holdings_report(const struct held_channel *held, size_t n, const struct hol
                 own->count = place->channel_count;
                 own->imex = place->imex ? arena_strdup(a, place->imex) : NULL;
                 own->withheld = place->withheld ? arena_strdup(a, place->withheld) : NULL;
+                own->asks = arena_strdups(a, place->asks);
+                while (own->asks && own->asks[own->n_asks])
+                        own->n_asks++;
         }
         for (size_t i = 0; i < n; i++) {
                 const char *clique = str_or(held[i].clique, place->clique);
@@ -162,19 +167,18 @@ static void list_held(struct holdings *h, const struct checkpoint *table) {
         }
 }
 
-static void write_report(struct holdings *h) {
+static void write_report(struct holdings *h, unsigned wait_ms) {
         struct channel_report report;
         if (!h->a || !h->clique)
                 return;
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        const struct holdings_node place = { h->clique, h->fabric_uid, h->channel_count, h->imex,
-                                             h->withheld };
+        const struct holdings_node place = { h->clique, h->fabric_uid, h->channel_count,
+                                             h->imex,   h->withheld,   h->asks };
         if (!holdings_report(h->held, h->n_held, &place, a, &report))
                 return;
         _cleanup_(buf_done) struct buf text = BUF_INIT(REPORT_MAX_BYTES);
         channel_report_render(&report, &text);
-        own_pod_set(h->o.own_pod, IMEX_ANNOTATION_HOST_CHANNELS, buf_str(&text),
-                    h->reported ? TOGETHER_MS : 0);
+        own_pod_set(h->o.own_pod, IMEX_ANNOTATION_HOST_CHANNELS, buf_str(&text), h->reported ? wait_ms : 0);
         h->reported = true;
 }
 
@@ -187,7 +191,48 @@ void holdings_follow(struct holdings *h, const struct checkpoint *table) {
                         holdings_drop(h, k);
         }
         list_held(h, table);
-        write_report(h);
+        write_report(h, TOGETHER_MS);
+}
+
+static int holdings_by_text(const void *a, const void *b) {
+        return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool holdings_asked(const struct holdings *h, const char *uid) {
+        for (size_t i = 0; h->asks && h->asks[i]; i++) {
+                if (streq(h->asks[i], uid))
+                        return true;
+        }
+        return false;
+}
+
+void holdings_asks(struct holdings *h, const char *const *uids) {
+        struct arena *a = arena_new(256);
+        size_t n = 0, kept = 0, old = 0;
+        bool news = false;
+        while (uids[n])
+                n++;
+        const char **list = arena_alloc(a, (n + 1) * sizeof *list);
+        for (size_t i = 0; i < n; i++)
+                list[i] = arena_strdup(a, uids[i]);
+        qsort(list, n, sizeof *list, holdings_by_text);
+        for (size_t i = 0; i < n && kept < CHANNEL_REPORT_ASKS_MAX; i++) {
+                if (kept && streq(list[kept - 1], list[i]))
+                        continue;
+                list[kept++] = list[i];
+                news = news || !holdings_asked(h, list[kept - 1]);
+        }
+        list[kept] = NULL;
+        while (h->asks && h->asks[old])
+                old++;
+        if (!news && old == kept) {
+                arena_free(a);
+                return;
+        }
+        arena_free(h->asks_arena);
+        h->asks_arena = a;
+        h->asks = list;
+        write_report(h, news ? 0 : TOGETHER_MS);
 }
 
 static bool holdings_keep(char **at, const char *now) {
@@ -206,7 +251,7 @@ void holdings_node(struct holdings *h, const struct holdings_node *p) {
         news |= holdings_keep(&h->withheld, p->withheld);
         h->channel_count = p->channel_count;
         if (news)
-                write_report(h);
+                write_report(h, TOGETHER_MS);
 }
 
 struct holdings *holdings_new(const struct holdings_options *o) {
@@ -227,5 +272,6 @@ void holdings_free(struct holdings *h) {
         free(h->imex);
         free(h->withheld);
         arena_free(h->a);
+        arena_free(h->asks_arena);
         free(h);
 }

@@ -5,7 +5,10 @@
  *
  * Each report is complete. The plugin writes it at the start and after each change of the holdings, of the
  * node's partition or of the fabric object, at most once a second. It writes no report before everything is
- * known, because a channel that is missing in a report counts as free. */
+ * known, because a channel that is missing in a report counts as free.
+ *
+ * The allocation of a shared claim names no node, so the report also has the ComputeDomains of shared claims
+ * that wait here. A new one is reported at once, because a pod waits for the answer. */
 #pragma once
 
 #include "cd_plugin/own_pod.h"
@@ -30,12 +33,15 @@ const char *holdings_clique(struct holdings *h, const char *claim_uid);
 
 /* Updates the report after a change of the table. */
 void holdings_follow(struct holdings *h, const struct checkpoint *table);
+/* Updates the ComputeDomains of shared claims that wait here, as UIDs in a list that ends with NULL. */
+void holdings_asks(struct holdings *h, const char *const *uids);
 struct holdings_node {
         const char *clique;          /* the node's clique ID; "": none, or not known yet */
         const char *fabric_uid;      /* UID of the fabric object of this partition; "": none, or not seen
                                         yet */
         unsigned channel_count;      /* as the node's NVIDIA driver states it */
         const char *imex, *withheld; /* as in the report; NULL: not reported */
+        const char *const *asks;     /* see holdings_asks(), which sets it; NULL: none */
 };
 void holdings_node(struct holdings *h, const struct holdings_node *place);
 

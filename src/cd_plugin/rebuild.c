@@ -54,7 +54,7 @@ static bool is_name_char(char c) {
 static bool is_device(const char *name) {
         int64_t number = cd_device_number(name);
         char whole[32];
-        if (streq(name, CD_DEVICE_DAEMON))
+        if (streq(name, CD_DEVICE_DAEMON) || streq(name, CD_DEVICE_SHARED))
                 return true;
         snprintf(whole, sizeof whole, CD_DEVICE_CHANNEL_PREFIX "%" PRId64, number);
         return number >= 0 && streq(name, whole);
@@ -71,8 +71,9 @@ static void rebuild_add(const char *text, const char *name, const char *domain, 
         if (*n == DEVICES_MAX)
                 return;
         if (!daemon && !comment_channel(text, name, &id))
-                id = cd_device_number(name);
+                id = streq(name, CD_DEVICE_SHARED) ? 0 : cd_device_number(name);
         devices[(*n)++] = (struct node_device){ .name = arena_strdup(a, name),
+                                                .pool = streq(name, CD_DEVICE_SHARED) ? CD_POOL_SHARED : NULL,
                                                 .type = daemon ? DEVICE_DAEMON : DEVICE_CHANNEL,
                                                 .domain = domain,
                                                 .id = id };

@@ -12,12 +12,15 @@ struct wire {
         int64_t count;
         struct jd_pair *held;
         size_t n_held;
+        const char **asks;
+        size_t n_asks;
 };
 static const struct jd_field f_fabric[] = { JD_STR(struct wire, "uid", uid, .required = true),
                                             JD_INT(struct wire, "channelCount", count),
                                             JD_STR(struct wire, "imexVersion", imex),
                                             JD_STR(struct wire, "withheld", withheld),
                                             JD_MAP(struct wire, "held", held),
+                                            JD_STRS(struct wire, "asks", asks),
                                             JD_END };
 
 /* Only digits without leading zeros, as the plugin writes it, so that each ID has one text. */
@@ -73,6 +76,15 @@ static int decode_fabric(const struct wire *w, struct arena *a, struct channel_r
                                        f->clique_id, w->held[i].key, w->held[i].value);
                 h->owner = w->held[i].value;
         }
+        if (w->n_asks > CHANNEL_REPORT_ASKS_MAX)
+                return err_set(e, ERR_INVALID, 0, "%.100s.asks: %zu ComputeDomains, more than %d",
+                               f->clique_id, w->n_asks, CHANNEL_REPORT_ASKS_MAX);
+        for (size_t i = 0; i < w->n_asks; i++)
+                if (!str_is_uuid(w->asks[i]))
+                        return err_set(e, ERR_INVALID, 0, "%.100s.asks: \"%.100s\" is not a UID",
+                                       f->clique_id, w->asks[i]);
+        f->asks = w->asks;
+        f->n_asks = w->n_asks;
         return 0;
 }
 
@@ -127,6 +139,12 @@ void channel_report_render(const struct channel_report *r, struct buf *out) {
                         jw_str(&w, id, f->held[k].owner);
                 }
                 jw_end_obj(&w);
+                if (f->n_asks)
+                        jw_arr(&w, "asks");
+                for (size_t k = 0; k < f->n_asks; k++)
+                        jw_str(&w, NULL, f->asks[k]);
+                if (f->n_asks)
+                        jw_end_arr(&w);
                 jw_end_obj(&w);
         }
         jw_end_obj(&w);

@@ -3,7 +3,7 @@
  * plugin writes this report for the controller into the annotation IMEX_ANNOTATION_HOST_CHANNELS of its Pod:
  *
  *     {"<clique ID>": {"uid": "<UID of the fabric object, or \"\">", "channelCount": 2048, "imexVersion":
- * "580.95.05", "withheld": "HostIMEXNotUp", "held": {"7": "<UID of the owner>"}}}
+ * "580.95.05", "withheld": "HostIMEXNotUp", "held": {"7": "<UID of the owner>"}, "asks": ["<UID>"]}}
  *
  * The node's own partition always has an entry. Another partition has one as long as the node holds one of
  * its channels. The controller treats the text as untrusted input: if it cannot read any part, it ignores the
@@ -24,6 +24,9 @@ enum { CHANNEL_REPORT_IDS_MAX = 1 << 20 };
 /* The maximum number of partitions in a report. No node is in so many partitions during the life of its
  * pods. */
 enum { CHANNEL_REPORT_FABRICS_MAX = 64 };
+/* The maximum number of ComputeDomains that a node asks for. A node with more of them waits until some have
+ * their channel. */
+enum { CHANNEL_REPORT_ASKS_MAX = 64 };
 
 struct channel_report_hold {
         int64_t id;
@@ -40,6 +43,10 @@ struct channel_report_fabric {
         /* Only in the entry of the node's own partition: `imex` is the version of the node's nvidia-imex, and
          * `withheld` is the reason why the node offers no devices. NULL: not reported. */
         const char *imex, *withheld;
+        /* Only in the entry of the node's own partition: UIDs of ComputeDomains with a shared claim that
+         * waits on this node. The allocation of such a claim names no node. */
+        const char **asks;
+        size_t n_asks;
 };
 
 struct channel_report {

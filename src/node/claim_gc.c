@@ -42,7 +42,7 @@ bool claim_gc_rebuild(struct checkpoint *table, const struct claims_options *o, 
         struct arena *a = arena_new(1024);
         size_t n = o->driver->rebuild(text, uid, a, &devices);
         for (size_t i = 0; i < n; i++) {
-                devices[i].pool = o->node;
+                devices[i].pool = str_or(devices[i].pool, o->node);
                 devices[i].requests = devices[i].cdi_ids = none;
         }
         if (n) {

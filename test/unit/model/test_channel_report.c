@@ -91,6 +91,7 @@ static void an_invalid_report_is_no_report(void **state) {
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"99999999999999999999\":\"" UID_A "\"}}}",
                   "is not a channel ID" },
                 { "{\"c\":{\"uid\":\"\",\"held\":{\"7\":\"me\"}}}", "c.held.7: \"me\" is not a UID" },
+                { "{\"c\":{\"uid\":\"\",\"asks\":[\"me\"]}}", "c.asks: \"me\" is not a UID" },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 struct arena *a = arena_new(1024);
@@ -144,6 +145,39 @@ static void a_report_has_a_limited_number_of_partitions(void **state) {
         }
 }
 
+static void the_ComputeDomains_of_waiting_shared_claims_are_reported(void **state) {
+        const char *asks[] = { UID_A, UID_B };
+        struct channel_report_fabric f = {
+                .clique_id = "c", .uid = "", .count = -1, .asks = asks, .n_asks = 2
+        };
+        const struct channel_report r = { &f, 1 };
+        struct arena *a = arena_new(1024);
+        struct channel_report back;
+        struct buf b = BUF_INIT(1 << 16);
+        struct err e;
+        channel_report_render(&r, &b);
+        assert_string_equal(buf_str(&b),
+                            "{\"c\":{\"uid\":\"\",\"held\":{},\"asks\":[\"" UID_A "\",\"" UID_B "\"]}}");
+        assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
+        assert_int_equal(back.fabrics[0].n_asks, 2);
+        assert_string_equal(back.fabrics[0].asks[1], UID_B);
+        const char *many[CHANNEL_REPORT_ASKS_MAX + 1];
+        for (size_t i = 0; i < ARRAY_LEN(many); i++)
+                many[i] = UID_A;
+        f.asks = many;
+        f.n_asks = CHANNEL_REPORT_ASKS_MAX;
+        buf_clear(&b);
+        channel_report_render(&r, &b);
+        assert_int_equal(decode(buf_str(&b), a, &back, &e), 0);
+        f.n_asks++;
+        buf_clear(&b);
+        channel_report_render(&r, &b);
+        assert_int_equal(decode(buf_str(&b), a, &back, &e), -1);
+        assert_string_equal(e.msg, "c.asks: 65 ComputeDomains, more than 64");
+        buf_done(&b);
+        arena_free(a);
+}
+
 static void a_number_of_0_channels_is_reported(void **state) {
         struct channel_report_fabric *one = xnew_n(struct channel_report_fabric, 1);
         *one = (struct channel_report_fabric){ .clique_id = "c", .uid = "" };
@@ -177,6 +211,7 @@ int main(void) {
                 cmocka_unit_test(an_invalid_report_is_no_report),
                 cmocka_unit_test(a_report_at_its_limits_is_decoded),
                 cmocka_unit_test(a_report_has_a_limited_number_of_partitions),
+                cmocka_unit_test(the_ComputeDomains_of_waiting_shared_claims_are_reported),
                 cmocka_unit_test(a_number_of_0_channels_is_reported),
                 cmocka_unit_test(unknown_members_are_ignored_and_both_owners_of_a_channel_are_kept),
         };
