@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "api/names.h"
 #include "base/mem.h"
 #include "base/stderr.h"
 
@@ -13,7 +14,9 @@ enum by { BY_DOMAIN, BY_NODE, N_BY };
 
 struct item {
         LIST_ENTRY(item) links[N_BY];
-        const struct claim_record *c; /* holds a reference */
+        const struct claim_record *c; /* holds a reference; NULL: the node's plugin uses the ComputeDomain */
+        const char *domain, *node;    /* in the claim, or in `text` */
+        char text[];
 };
 
 struct allocations {
@@ -41,8 +44,8 @@ static struct slot *allocations_slot_of(const struct allocations *p, enum by by,
 }
 
 static void allocations_put(struct allocations *p, struct item *i) {
-        LIST_INSERT_HEAD(allocations_slot_of(p, BY_DOMAIN, i->c->domain_uid), i, links[BY_DOMAIN]);
-        LIST_INSERT_HEAD(allocations_slot_of(p, BY_NODE, i->c->node), i, links[BY_NODE]);
+        LIST_INSERT_HEAD(allocations_slot_of(p, BY_DOMAIN, i->domain), i, links[BY_DOMAIN]);
+        LIST_INSERT_HEAD(allocations_slot_of(p, BY_NODE, i->node), i, links[BY_NODE]);
 }
 
 static void take_out(struct item *i) {
@@ -62,10 +65,17 @@ static void allocations_grow(struct allocations *p) {
                 free(was.slots[by]);
 }
 
+static void allocations_add(struct allocations *p, struct item *i) {
+        if (p->n++ >= SLOT_HOLDS * p->n_slots)
+                allocations_grow(p);
+        allocations_put(p, i);
+}
+
 static void item_free(struct item *i) {
         if (!i)
                 return;
-        kube_object_unref(&i->c->o);
+        if (i->c)
+                kube_object_unref(&i->c->o);
         free(i);
 }
 
@@ -122,11 +132,16 @@ const void *claim_record_of_own(void *claim, struct arena *a) {
         return record_of(claim, true, a);
 }
 
+static bool is_shared(const struct claim_record *c) {
+        return streq(c->node, CD_POOL_SHARED);
+}
+
 static struct allocation allocations_record(const struct claim_record *c) {
         return (struct allocation){ .claim_uid = c->o.meta.uid,
                                     .ns = str_or(c->o.meta.ns, ""),
                                     .domain_uid = c->domain_uid,
                                     .node = c->node,
+                                    .shared = is_shared(c),
                                     .created = c->o.meta.created };
 }
 
@@ -136,7 +151,7 @@ static bool allocations_counts(const struct claim_record *c) {
 
 static struct item *allocations_find(const struct allocations *p, const struct claim_record *c) {
         struct item *i = allocations_counts(c) ? LIST_FIRST(allocations_slot_of(p, BY_NODE, c->node)) : NULL;
-        while (i && !streq(i->c->o.meta.uid, c->o.meta.uid))
+        while (i && !(i->c && streq(i->c->o.meta.uid, c->o.meta.uid)))
                 i = LIST_NEXT(i, links[BY_NODE]);
         return i;
 }
@@ -161,28 +176,123 @@ bool allocations_update(struct allocations *p, const struct claim_record *old, c
         if (allocations_counts(now)) {
                 struct item *i = xnew(struct item);
                 i->c = (const struct claim_record *)kube_object_ref(&now->o);
-                if (p->n++ >= SLOT_HOLDS * p->n_slots)
-                        allocations_grow(p);
-                allocations_put(p, i);
+                i->domain = i->c->domain_uid;
+                i->node = i->c->node;
+                allocations_add(p, i);
                 *ret_new = allocations_record(now);
         }
         return !allocations_same(ret_old, ret_new);
 }
 
-static void visit(const struct allocations *p, enum by by, const char *key, allocations_visit_fn *fn,
-                  void *u) {
-        const struct item *i;
-        LIST_FOREACH (i, allocations_slot_of(p, by, key), links[by]) {
-                struct allocation x = allocations_record(i->c);
-                if (streq(by == BY_NODE ? x.node : x.domain_uid, key))
-                        fn(u, &x);
+/* ---- nodes that use a ComputeDomain by a shared claim ---- */
+
+static struct item *find_use(const struct allocations *p, const char *node, const char *uid) {
+        struct item *i;
+        LIST_FOREACH (i, allocations_slot_of(p, BY_NODE, node), links[BY_NODE]) {
+                if (!i->c && streq(i->node, node) && streq(i->domain, uid))
+                        return i;
+        }
+        return NULL;
+}
+
+static void add_use(struct allocations *p, const char *node, const char *uid) {
+        size_t n_node = strlen(node) + 1, n_uid = strlen(uid) + 1;
+        struct item *i = xcalloc(1, sizeof *i + n_node + n_uid);
+        i->node = memcpy(i->text, node, n_node);
+        i->domain = memcpy(i->text + n_node, uid, n_uid);
+        allocations_add(p, i);
+}
+
+static bool is_listed(const char *const *list, size_t n, const char *s) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i], s))
+                        return true;
+        return false;
+}
+
+void allocations_used(struct allocations *p, const char *node, const char *const *uids, size_t n,
+                      void (*changed)(void *u, const char *uid), void *u) {
+        struct item *i, *next;
+        for (i = LIST_FIRST(allocations_slot_of(p, BY_NODE, node)); i; i = next) {
+                next = LIST_NEXT(i, links[BY_NODE]);
+                if (i->c || !streq(i->node, node) || is_listed(uids, n, i->domain))
+                        continue;
+                take_out(i);
+                p->n--;
+                changed(u, i->domain);
+                item_free(i);
+        }
+        for (size_t k = 0; k < n; k++) {
+                if (find_use(p, node, uids[k]))
+                        continue;
+                add_use(p, node, uids[k]);
+                changed(u, uids[k]);
         }
 }
 
+/* One shared claim of each namespace. A claim in another namespace than its ComputeDomain must not hide the
+ * right one, and each of the others would only repeat it. */
+struct shared_claims {
+        const struct claim_record **list; /* not from an arena */
+        size_t n, cap;
+};
+
+static void find_shared(const struct allocations *p, const char *uid, struct shared_claims *ret) {
+        const struct item *i;
+        LIST_FOREACH (i, allocations_slot_of(p, BY_DOMAIN, uid), links[BY_DOMAIN]) {
+                bool known = false;
+                if (!i->c || !is_shared(i->c) || !streq(i->domain, uid))
+                        continue;
+                for (size_t k = 0; k < ret->n; k++)
+                        known = known || streq(ret->list[k]->o.meta.ns, i->c->o.meta.ns);
+                if (known)
+                        continue;
+                GROW(ret->list, ret->n, ret->cap);
+                ret->list[ret->n++] = i->c;
+        }
+}
+
+static void visit_use(const struct item *i, const struct shared_claims *shared, allocations_visit_fn *fn,
+                      void *u) {
+        for (size_t k = 0; k < shared->n; k++) {
+                struct allocation x = allocations_record(shared->list[k]);
+                x.node = i->node;
+                fn(u, &x);
+        }
+}
+
+/* ---- visits ---- */
+
+static void visit_claim(const struct item *i, allocations_visit_fn *fn, void *u) {
+        struct allocation x = allocations_record(i->c);
+        fn(u, &x);
+}
+
 void allocations_of_domain(const struct allocations *p, const char *uid, allocations_visit_fn *fn, void *u) {
-        visit(p, BY_DOMAIN, uid, fn, u);
+        struct shared_claims shared = { 0 };
+        const struct item *i;
+        find_shared(p, uid, &shared);
+        LIST_FOREACH (i, allocations_slot_of(p, BY_DOMAIN, uid), links[BY_DOMAIN]) {
+                if (streq(i->domain, uid) && i->c)
+                        visit_claim(i, fn, u);
+                else if (streq(i->domain, uid))
+                        visit_use(i, &shared, fn, u);
+        }
+        free(shared.list);
 }
 
 void allocations_on_node(const struct allocations *p, const char *node, allocations_visit_fn *fn, void *u) {
-        visit(p, BY_NODE, node, fn, u);
+        const struct item *i;
+        LIST_FOREACH (i, allocations_slot_of(p, BY_NODE, node), links[BY_NODE]) {
+                struct shared_claims shared = { 0 };
+                if (!streq(i->node, node))
+                        continue;
+                if (i->c) {
+                        visit_claim(i, fn, u);
+                        continue;
+                }
+                find_shared(p, i->domain, &shared);
+                visit_use(i, &shared, fn, u);
+                free(shared.list);
+        }
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allocations: indexes, by ComputeDomain and by node, which claim brings which node into which ComputeDomain.
- * The index follows the claims in the cache. */
+ * The index follows the claims in the cache.
+ *
+ * The allocation of a shared claim names no node. Such a claim brings a node into its ComputeDomain while
+ * both is true: the claim is allocated, and the node's plugin reports that it uses the ComputeDomain. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,7 +38,13 @@ void allocations_free(struct allocations *p);
 bool allocations_update(struct allocations *p, const struct claim_record *old, const struct claim_record *now,
                         struct allocation *ret_old, struct allocation *ret_new);
 
-/* Receives one allocation per call. `x` is valid during the call, and its strings as long as the claim. */
+/* Records which ComputeDomains the plugin of a node reports to use: it holds their channel, or a shared claim
+ * waits there. `uids` has no duplicates. Calls `changed` for each ComputeDomain that was added or removed. */
+void allocations_used(struct allocations *p, const char *node, const char *const *uids, size_t n,
+                      void (*changed)(void *u, const char *uid), void *u);
+
+/* Receives one allocation per call. `x` is valid during the call, and its strings as long as the claim. An
+ * allocated shared claim also appears once with the node CD_POOL_SHARED. */
 typedef void(allocations_visit_fn)(void *u, const struct allocation *x);
 void allocations_of_domain(const struct allocations *p, const char *uid, allocations_visit_fn *fn, void *u);
 void allocations_on_node(const struct allocations *p, const char *node, allocations_visit_fn *fn, void *u);

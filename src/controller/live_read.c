@@ -308,6 +308,18 @@ static void found_on_node(struct scope *s, const char *domain_uid, const char *n
         live_read_found(s, buf_str(&key), object);
 }
 
+/* Answers the questions about any node: their keys are "<scope>|<UID>/<node>". */
+static void found_anywhere(struct scope *s, const char *domain_uid, yyjson_val *object) {
+        struct question *q, *next;
+        size_t n = strlen(domain_uid);
+        for (q = LIST_FIRST(&s->questions); q; q = next) {
+                next = LIST_NEXT(q, of_scope);
+                const char *key = q->key + strlen(s->key) + 1;
+                if (strncmp(key, domain_uid, n) == 0 && key[n] == '/')
+                        live_read_found(s, key, object);
+        }
+}
+
 static void live_read_check_domain(struct scope *s, yyjson_val *object) {
         const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid"));
         struct err e;
@@ -331,6 +343,8 @@ static void live_read_check_claim(struct scope *s, yyjson_val *object) {
         /* A claim that was allocated with another isolation may still be in use. */
         for (int own_channel = 0; own_channel < 2; own_channel++)
                 if (claim_place(&claim, own_channel, a, &place)) {
+                        if (streq(place.node, CD_POOL_SHARED))
+                                found_anywhere(s, place.domain_uid, object);
                         found_on_node(s, place.domain_uid, place.node, object);
                         found_on_node(s, place.domain_uid, "", object);
                 }

@@ -21,8 +21,9 @@ struct live_read;
 
 enum live_read_kind {
         LIVE_READ_DOMAIN, /* key: UID of a ComputeDomain; in all namespaces */
-        LIVE_READ_CLAIM,  /* key: live_read_on_node(); in the ComputeDomain's namespace; with any isolation */
-        LIVE_READ_NODE,   /* key: live_read_node() */
+        /* An allocated shared claim counts for every node, because its allocation names none. */
+        LIVE_READ_CLAIM, /* key: live_read_on_node(); in the ComputeDomain's namespace; with any isolation */
+        LIVE_READ_NODE,  /* key: live_read_node() */
 };
 
 struct live_read_options {

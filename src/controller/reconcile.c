@@ -225,7 +225,7 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
         size_t n = 0, kept = 0;
         for (size_t i = 0; cd && i < wanted->n; i++) {
                 const struct allocation *x = &wanted->items[i];
-                if (streq(cd->o.meta.ns, x->ns))
+                if (streq(cd->o.meta.ns, x->ns) && !streq(x->node, CD_POOL_SHARED))
                         hosts[n++] = (struct host){ .name = x->node };
         }
         qsort(hosts, n, sizeof *hosts, hosts_by_name);

@@ -98,8 +98,9 @@ static const char *last_known_rack(const struct controller *c, const char *name,
 
 /* ---- nodes ---- */
 
+/* Shared claims use no channel device of the node. */
 static void shortages_count_used(void *u, const struct allocation *x) {
-        ++*(int64_t *)u;
+        *(int64_t *)u += !x->shared;
 }
 
 static bool count_channels(void *u, const struct kube_object *o) {

@@ -11,6 +11,7 @@
 #include "controller/labels.h"
 #include "controller/rack_domains.h"
 #include "controller/records.h"
+#include "model/channel_report.h"
 
 /* ---- PodGroups ---- */
 
@@ -96,8 +97,13 @@ static void watch_queue_place(void *u, const struct allocation *x) {
         records_queue_domain(u, x->domain_uid);
 }
 
+/* NULL: the claim is a shared one, so its allocation names no node. */
+static const char *node_of(const struct allocation *x) {
+        return streq(x->node, CD_POOL_SHARED) ? NULL : x->node;
+}
+
 static void queue_place_node(void *u, const struct allocation *x) {
-        records_queue_node(u, x->node);
+        records_queue_node(u, node_of(x));
 }
 
 static bool queue_node_object(void *u, const struct kube_object *o) {
@@ -159,15 +165,17 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         }
         if (!allocations_update(c->allocations, before, after, &was, &is))
                 return;
-        records_queue_node(c, was.node);
-        records_queue_node(c, is.node);
+        records_queue_node(c, node_of(&was));
+        records_queue_node(c, node_of(&is));
         records_queue_domain(c, was.domain_uid);
         records_queue_domain(c, is.domain_uid);
         rack_domains_queue_of(
                 c, records_domain(c, was.domain_uid)); /* the rack may have waited for this claim */
-        fabrics_queue_of_node(c, was.node);
-        fabrics_queue_of_node(c, is.node);
+        fabrics_queue_of_node(c, node_of(&was));
+        fabrics_queue_of_node(c, node_of(&is));
         fabrics_queue_of_domain(c, was.domain_uid);
+        if (is.shared)
+                fabrics_queue_of_domain(c, is.domain_uid);
 }
 
 /* The DaemonSet stays as long as a node needs a daemon, and a rollout waits for nodes that are Ready. */
@@ -278,11 +286,61 @@ static void note_missing_node(struct controller *c, const struct plugin_pod *p) 
                 first_seen_at(c->memory.missing_nodes, p->node, clock_mono_s());
 }
 
+/* ---- ComputeDomains that the plugin of a node uses ---- */
+
+struct used {
+        struct arena *a;
+        const char **uids;
+        size_t n, cap;
+};
+
+static void add_used(struct used *x, const char *uid) {
+        if (has_string(x->uids, x->n, uid))
+                return;
+        ARENA_GROW(x->a, x->uids, x->n, x->cap);
+        x->uids[x->n++] = uid;
+}
+
+/* Each Pod counts, because a Pod that has ended may have reported what still runs. */
+static bool read_used(void *u, const struct kube_object *o) {
+        struct used *x = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        struct channel_report r;
+        struct err e;
+        if (!p->host_channels || channel_report_decode(str_from(p->host_channels), x->a, &r, &e) < 0)
+                return true;
+        for (size_t i = 0; i < r.n_fabrics; i++) {
+                for (size_t k = 0; k < r.fabrics[i].n_held; k++)
+                        add_used(x, r.fabrics[i].held[k].owner);
+                for (size_t k = 0; k < r.fabrics[i].n_asks; k++)
+                        add_used(x, r.fabrics[i].asks[k]);
+        }
+        return true;
+}
+
+static void use_changed(void *u, const char *uid) {
+        records_queue_domain(u, uid);
+}
+
+static void note_used(struct controller *c, const char *node) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct used x = { .a = a };
+        if (!node || !mode_assigns_channels(c->mode))
+                return;
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, read_used, &x);
+        allocations_used(c->allocations, node, x.uids, x.n, use_changed, c);
+}
+
 /* A plugin's report about its host concerns the ComputeDomains with pods on this node. */
 static void plugin_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct plugin_pod *was = (const struct plugin_pod *)old, *is = (const struct plugin_pod *)now;
         note_missing_node(c, is ? is : was);
+        if (!streq(was ? was->host_channels : NULL, is ? is->host_channels : NULL) ||
+            !streq(was ? was->node : NULL, is ? is->node : NULL)) {
+                note_used(c, was ? was->node : NULL);
+                note_used(c, is ? is->node : NULL);
+        }
         fabrics_plugin_changed(c, was, is);
         if (is && ((is->unprepared && (!was || !streq(was->unprepared, is->unprepared))) ||
                    (is->refused && (!was || !streq(was->refused, is->refused)))))

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world/fake.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "controller/allocations.h"
 
 static const struct claim_record *claim(struct arena *a, const char *uid, const char *node,
@@ -121,11 +124,104 @@ static void counts_stay_right_after_any_changes(void **state) {
         arena_free(a);
 }
 
+/* ---- shared claims ---- */
+
+struct seen_places {
+        char text[512];
+};
+
+static void see_place(void *u, const struct allocation *x) {
+        struct seen_places *s = u;
+        size_t n = strlen(s->text);
+        snprintf(s->text + n, sizeof s->text - n, "%s@%s%s ", x->claim_uid, x->node, x->shared ? "" : "!");
+}
+
+static bool is_part(const char *text, const char *part) {
+        return strstr(text, part);
+}
+
+static void changes(void *u, const char *uid) {
+        ++*(int *)u;
+}
+
+static const char *places_of(const struct allocations *p, const char *uid, struct seen_places *s) {
+        *s = (struct seen_places){ 0 };
+        allocations_of_domain(p, uid, see_place, s);
+        return s->text;
+}
+
+static const char *places_on(const struct allocations *p, const char *node, struct seen_places *s) {
+        *s = (struct seen_places){ 0 };
+        allocations_on_node(p, node, see_place, s);
+        return s->text;
+}
+
+/* A report alone brings no node into a ComputeDomain, and neither does the claim alone. */
+static void a_shared_claim_and_a_report_bring_a_node_into_a_ComputeDomain(void **state) {
+        struct arena *a = arena_new(4096);
+        struct allocations *p = allocations_new();
+        struct allocation was, is;
+        struct seen_places s;
+        int n = 0;
+        const char *both[] = { UID_A, UID_B };
+        const struct claim_record *c = claim(a, "1", CD_POOL_SHARED, UID_A);
+        allocations_used(p, "n1", both, 2, changes, &n);
+        assert_int_equal(n, 2);
+        assert_string_equal(places_of(p, UID_A, &s), "");
+        assert_string_equal(places_on(p, "n1", &s), "");
+        assert_true(allocations_update(p, NULL, c, &was, &is));
+        assert_true(is.shared);
+        assert_string_equal(is.node, CD_POOL_SHARED);
+        assert_string_equal(places_on(p, "n1", &s), "1@n1 ");
+        assert_string_equal(places_on(p, "n2", &s), "");
+        assert_true(is_part(places_of(p, UID_A, &s), "1@n1 "));
+        assert_true(is_part(places_of(p, UID_A, &s), "1@" CD_POOL_SHARED " "));
+        assert_string_equal(places_of(p, UID_B, &s), "");
+        allocations_used(p, "n2", both, 1, changes, &n);
+        assert_int_equal(n, 3);
+        allocations_used(p, "n1", both + 1, 1, changes, &n);
+        assert_int_equal(n, 4);
+        assert_string_equal(places_on(p, "n1", &s), "");
+        assert_string_equal(places_on(p, "n2", &s), "1@n2 ");
+        assert_true(allocations_update(p, c, NULL, &was, &is));
+        assert_true(was.shared);
+        assert_string_equal(places_on(p, "n2", &s), "");
+        assert_string_equal(places_of(p, UID_A, &s), "");
+        allocations_free(p);
+        arena_free(a);
+}
+
+/* failure: a claim of another namespace names a ComputeDomain -> it does not hide the right claim [tenants]
+ */
+static void shared_claims_count_once_in_each_namespace(void **state) {
+        struct arena *a = arena_new(4096);
+        struct allocations *p = allocations_new();
+        struct allocation was, is;
+        struct seen_places s;
+        int n = 0;
+        const char *uid[] = { UID_A };
+        struct claim_record thief = *claim(a, "9", CD_POOL_SHARED, UID_A);
+        thief.o.meta.ns = "thief";
+        allocations_update(p, NULL, claim(a, "1", CD_POOL_SHARED, UID_A), &was, &is);
+        allocations_update(p, NULL, claim(a, "2", CD_POOL_SHARED, UID_A), &was, &is);
+        allocations_update(p, NULL, &thief, &was, &is);
+        allocations_update(p, NULL, claim(a, "3", "n1", UID_A), &was, &is);
+        allocations_used(p, "n1", uid, 1, changes, &n);
+        places_on(p, "n1", &s);
+        assert_true(is_part(s.text, "3@n1! "));
+        assert_true(is_part(s.text, "9@n1 "));
+        assert_true(is_part(s.text, "1@n1 ") != is_part(s.text, "2@n1 "));
+        allocations_free(p);
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_claim_is_added_moved_and_removed),
                 cmocka_unit_test(a_recreated_claim_replaces_the_old_one),
                 cmocka_unit_test(counts_stay_right_after_any_changes),
+                cmocka_unit_test(a_shared_claim_and_a_report_bring_a_node_into_a_ComputeDomain),
+                cmocka_unit_test(shared_claims_count_once_in_each_namespace),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

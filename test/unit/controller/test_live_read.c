@@ -212,6 +212,21 @@ static void claims_are_confirmed_by_domain_and_node(void **state) {
         assert_string_equal(w->path, "/apis/resource.k8s.io/v1/namespaces/u/resourceclaims");
 }
 
+/* failure: a shared claim is allocated, and its allocation names no node -> it counts for every node */
+static void a_shared_claim_counts_for_every_node(void **state) {
+        struct world *w = *state;
+        w->items = CLAIM(1, CD_POOL_SHARED);
+        assert_false(claim_absent(w, UID(1), "n1"));
+        assert_false(claim_absent(w, UID(1), "n2"));
+        assert_false(claim_absent(w, UID(1), ""));
+        assert_false(claim_absent(w, UID(2), "n1"));
+        RUN_UNTIL(&w->loop, w->n_queued >= 1 && w->found >= 3);
+        assert_false(claim_absent(w, UID(1), "n1"));
+        assert_false(claim_absent(w, UID(1), "n2"));
+        assert_false(claim_absent(w, UID(1), ""));
+        assert_true(claim_absent(w, UID(2), "n1"));
+}
+
 static bool node_absent(struct world *w, const char *node, const char *boot_id, const char *tag) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         live_read_node(node, boot_id, tag, &key);
@@ -465,6 +480,7 @@ int main(void) {
                 T(an_object_that_the_server_shows_exists_and_is_learned),
                 T(an_object_on_the_second_page_exists),
                 T(claims_are_confirmed_by_domain_and_node),
+                T(a_shared_claim_counts_for_every_node),
                 T(a_node_is_confirmed_by_its_name_and_its_boot),
                 T(a_powered_off_node_with_the_out_of_service_taint_counts_as_absent),
                 T(a_confirmation_about_a_node_counts_for_one_case_only),
