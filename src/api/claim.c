@@ -29,11 +29,17 @@ static const struct jd_field f_owner[] = { JD_STR(struct claim_owner, "apiVersio
                                            JD_STR(struct claim_owner, "kind", kind),
                                            JD_STR(struct claim_owner, "name", name),
                                            JD_STR(struct claim_owner, "uid", uid), JD_END };
+static const struct jd_field f_request[] = {
+        JD_STR(struct claim_request, "exactly>deviceClassName", device_class),
+        JD_STR(struct claim_request, "deviceClassName", device_class), /* v1beta1 */
+        JD_END
+};
 const struct jd_field claim_fields[] = {
         JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct claim, "metadata>annotations", annotations),
         JD_LIST(struct claim, "metadata>ownerReferences", owners, struct claim_owner, f_owner),
         JD_LIST(struct claim, "spec>devices>config", asked, struct claim_config, f_config),
+        JD_LIST(struct claim, "spec>devices>requests", asked_requests, struct claim_request, f_request),
         JD_LIST(struct claim, "status>allocation>devices>results", results, struct claim_result, f_result),
         JD_LIST(struct claim, "status>allocation>devices>config", configs, struct claim_config, f_config),
         JD_OPTOBJ(struct claim, "status>allocation", allocated, struct claim_allocated, f_allocated),
@@ -53,12 +59,21 @@ bool claim_result_is_shared(const struct claim_result *r) {
         return claim_result_is_channel(r) && streq(r->pool, CD_POOL_SHARED);
 }
 
-bool claim_is_made_for(const struct claim *c, const char *uid) {
+const char *claim_domain_owner(const struct claim *c) {
         for (size_t i = 0; i < c->n_owners; i++) {
                 const struct claim_owner *o = &c->owners[i];
-                if (streq(o->kind, "Pod") || streq(o->kind, CLAIM_GROUP_KIND) ||
-                    (streq(o->kind, CD_KIND) && o->api_version && str_starts(o->api_version, CD_GROUP "/") &&
-                     streq(o->uid, uid)))
+                if (streq(o->kind, CD_KIND) && o->api_version && str_starts(o->api_version, CD_GROUP "/"))
+                        return o->uid;
+        }
+        return NULL;
+}
+
+bool claim_is_made_for(const struct claim *c, const char *uid) {
+        const char *owner = claim_domain_owner(c);
+        if (owner)
+                return streq(owner, uid);
+        for (size_t i = 0; i < c->n_owners; i++) {
+                if (streq(c->owners[i].kind, "Pod") || streq(c->owners[i].kind, CLAIM_GROUP_KIND))
                         return true;
         }
         return false;
@@ -125,9 +140,13 @@ bool claim_place(const struct claim *c, bool own_channels, struct arena *a, stru
         return false;
 }
 
+/* The ComputeDomain of a claim for a channel device of a node. */
 static const char *asked_domain(const struct claim *c, struct arena *a) {
         struct opaque_config cfg;
         struct err e;
+        for (size_t i = 0; i < c->n_asked_requests; i++)
+                if (streq(c->asked_requests[i].device_class, CD_CLASS_SHARED))
+                        return NULL;
         for (size_t i = 0; i < c->n_asked; i++)
                 if (streq(c->asked[i].driver, CD_DRIVER) &&
                     opaque_decode(c->asked[i].parameters, true, a, &cfg, &e) == 0 &&

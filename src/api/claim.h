@@ -31,6 +31,10 @@ struct claim_owner {
         const char *api_version, *kind, *name, *uid;
 };
 
+struct claim_request {
+        const char *device_class; /* NULL: the request has alternatives */
+};
+
 #define CLAIM_GROUP_KIND "PodGroup"
 /* A PodGroup (scheduling.k8s.io, Kubernetes 1.36 and later) whose Pods share a claim, and the ComputeDomain
  * that the claim names. */
@@ -52,6 +56,8 @@ struct claim {
         size_t n_configs;
         struct claim_config *asked; /* spec.devices.config, which has no `source` */
         size_t n_asked;
+        struct claim_request *asked_requests; /* spec.devices.requests */
+        size_t n_asked_requests;
         struct claim_consumer *consumers; /* status.reservedFor */
         size_t n_consumers;
         struct claim_owner *owners; /* the pod for which the claim was created from a claim template; no
@@ -66,7 +72,7 @@ extern const struct jd_field claim_fields[];
 /* Returns whether the result is a device of this driver: a channel device, or a daemon device. */
 bool claim_result_is_channel(const struct claim_result *r);
 bool claim_result_is_daemon(const struct claim_result *r);
-/* Returns whether the result is the shared channel device, which is in a pool of its own and not on a node.
+/* Returns whether the result is the shared channel device, which is in its own pool and not on a node.
  * claim_result_is_channel() is then true, too. */
 bool claim_result_is_shared(const struct claim_result *r);
 
@@ -95,11 +101,19 @@ struct claim_place {
 };
 bool claim_place(const struct claim *c, bool own_channels, struct arena *a, struct claim_place *ret);
 
+/* Returns the UID of the ComputeDomain for which the controller created this claim, from its owner
+ * reference; NULL: it is another claim. The string belongs to the claim. */
+const char *claim_domain_owner(const struct claim *c);
+
+/* The limit of status.reservedFor (ResourceClaimReservedForMaxSize in k8s.io/api, resource/v1). */
+enum { CLAIM_PODS_MAX = 256 };
+
 /* Returns the UID of the ComputeDomain for a channel of which a Pod waits: the claim belongs to the Pod, and
- * is neither allocated nor being deleted. NULL: it is another claim. The result is in the arena. */
+ * is neither allocated nor being deleted. NULL: it is another claim, or one for the shared device. The result
+ * is in the arena. */
 const char *claim_awaits(const struct claim *c, struct arena *a);
 
-/* Returns true if the claim requests a channel of a ComputeDomain and all Pods of a PodGroup share it. The
+/* Returns true if the claim requests a channel device of a node and all Pods of a PodGroup share it. The
  * claim need not be allocated. If the kube-controller-manager created the claim from a claim template, the
  * PodGroup is its owner. If a user created the claim by name, it is reserved for the PodGroup instead of a
  * Pod. */

@@ -60,6 +60,7 @@ const struct jd_field node_fields[] = {
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
         JD_STR(struct node, LABEL GPU_CLIQUE_LABEL, gpu_clique),
         JD_STR(struct node, LABEL CD_LABEL_DAEMON, imex_daemon),
+        JD_STR(struct node, LABEL CD_LABEL_SHARED, shared),
         JD_STR(struct node, LABEL NFD_LABEL_NVIDIA, gpu[0], .not_compared = true),
         JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_3D, gpu[1], .not_compared = true),
         JD_STR(struct node, LABEL NFD_LABEL_NVIDIA_VGA, gpu[2], .not_compared = true),
@@ -275,6 +276,7 @@ static const struct jd_field f_device[] = {
         JD_STR(struct slice_device, CLIQUE, clique_id),
         JD_STR(struct slice_device, OUR_CLIQUE, clique_id),
         JD_STR(struct slice_device, RACK, rack),
+        JD_BOOL(struct slice_device, "allowMultipleAllocations", multiple),
         JD_STR(struct slice_device, "basic>" RACK, rack),
         JD_STR(struct slice_device, "basic>" CLIQUE, clique_id), /* v1beta1 only */
         JD_STR(struct slice_device, "basic>" OUR_CLIQUE, clique_id),

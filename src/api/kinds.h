@@ -37,6 +37,7 @@ struct node {
         const char *gpu_clique_ours; /* annotation CD_ANNOTATION_GPU_CLIQUE: the value that the controller
                                         wrote into the label; NULL: it wrote none */
         const char *imex_daemon;     /* label CD_LABEL_DAEMON */
+        const char *shared;          /* label CD_LABEL_SHARED */
         const char *clique_id;       /* annotation CD_ANNOTATION_CLIQUE, NULL when absent */
         const char *boot_id;         /* status.nodeInfo.bootID */
         bool unschedulable;          /* spec.unschedulable: the node is cordoned */
@@ -174,6 +175,7 @@ extern const struct jd_field rct_fields[];
 
 struct slice_device {
         const char *name, *clique_id, *rack; /* attributes cliqueID and rack, NULL when absent */
+        bool multiple;                       /* any number of claims can have it at a time */
 };
 
 struct slice {

@@ -103,6 +103,8 @@ const struct jd_field claim_record_fields[] = {
         JD_STR(struct claim_record, "node", node),
         JD_STR(struct claim_record, "awaits", awaits),
         JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
+        JD_STR(struct claim_record, "owner", owner),
+        JD_BOOL(struct claim_record, "full", full),
         JD_END,
 };
 
@@ -116,6 +118,8 @@ static const void *record_of(const struct claim *c, bool own_channels, struct ar
                 r->node = place.node;
         }
         r->awaits = claim_awaits(c, a);
+        r->owner = claim_domain_owner(c);
+        r->full = c->n_consumers >= CLAIM_PODS_MAX;
         if (claim_of_group(c, a, &group)) {
                 struct claim_group *copy = arena_alloc(a, sizeof *copy);
                 *copy = group;

@@ -21,6 +21,9 @@ struct claim_record {
         const char
                 *awaits; /* a Pod waits for a channel of this ComputeDomain, see claim_awaits(); NULL: none */
         const struct claim_group *group; /* the PodGroup that shares the claim; NULL: none */
+        const char *owner; /* UID of the ComputeDomain for which the controller created the claim;
+                              NULL: none */
+        bool full;         /* no other Pod can use the claim, see CLAIM_PODS_MAX */
 };
 extern const struct jd_field claim_record_fields[];
 /* Returns the record of a decoded claim, in the arena. The record must not outlive the claim. */

@@ -13,6 +13,7 @@
 #include "controller/rack_domains.h"
 #include "controller/reconcile.h"
 #include "controller/removals.h"
+#include "controller/shared_device.h"
 #include "controller/shortages.h"
 #include "controller/watch.h"
 
@@ -55,6 +56,9 @@ static void controller_on_key(void *u, const char *text) {
         case KEY_FABRIC:
                 fabrics_reconcile(c, key.name);
                 break;
+        case KEY_SHARED:
+                shared_device_reconcile(c);
+                break;
         case KEY_DAEMONS:
         case KEY_KINDS:
                 daemons_reconcile(c);
@@ -86,7 +90,7 @@ static void on_write_failing(void *u, const char *requester) {
         struct key key = key_parse(requester);
         if (key.kind == KEY_NODE)
                 records_queue_domains_of_node(c, key.name);
-        else if (key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC)
+        else if (key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC || key.kind == KEY_SHARED)
                 kube_informer_each(c->caches.cds, controller_queue_domain, c);
 }
 

@@ -9,6 +9,7 @@
 #include "controller/checks.h"
 #include "controller/go_domains.h"
 #include "controller/removals.h"
+#include "controller/shared_device.h"
 #include "rules/rules.h"
 
 /* LATE_MS: how long a write of only the ComputeDomain's label may wait. The label is for people, except if
@@ -190,12 +191,15 @@ void labels_reconcile(struct controller *c, const char *name) {
                                         records_node_clique(c, name), &p.gpu_clique, &p.gpu_clique_ours);
                 p.daemon = daemon_wanted(c, n, buf_str(&key)) ? "true" : NULL;
                 p.set_daemon = !streq(p.daemon, n->imex_daemon);
+                p.shared = shared_device_is_on(c, n) ? "true" : NULL;
+                p.set_shared = !streq(p.shared, n->shared);
                 p.clique = p.daemon || mode_assigns_channels(c->mode) ? clique_of(c, n) : NULL;
                 p.set_clique = !streq(p.clique, n->clique_id);
-                p.versioned = p.versioned || (p.set_daemon && !p.daemon);
-                late = p.set_domain && !n->domain_uid && !p.set_daemon && !p.set_clique && !p.set_gpu_clique;
+                p.versioned = p.versioned || (p.set_daemon && !p.daemon) || (p.set_shared && !p.shared);
+                late = p.set_domain && !n->domain_uid && !p.set_daemon && !p.set_shared && !p.set_clique &&
+                       !p.set_gpu_clique;
         }
-        if (p.set_domain || p.set_daemon || p.set_clique || p.set_gpu_clique) {
+        if (p.set_domain || p.set_daemon || p.set_shared || p.set_clique || p.set_gpu_clique) {
                 _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
                 objects_node(&n->o.meta, &p, &b);
                 writes_try(c->writes, &(struct writes_request){

@@ -18,6 +18,7 @@ struct work {
         struct plan *out;
         size_t cap;
         const struct rct *changed; /* a claim template that differs from what the driver wrote; NULL: none */
+        struct cd_condition shared_claim; /* the condition SharedClaimAvailable; type NULL: none */
 };
 
 static struct str plan_take_text(struct arena *a, struct buf *b) {
@@ -134,15 +135,18 @@ static void report_terminating(struct work *w, const struct rct *r, struct verdi
 /* Creates or corrects the workload claim template, unless the ComputeDomain is deleted. A template of another
  * owner with the same name is reported as a problem. It is never taken over, because pods may use it. Returns
  * true when the right template exists. */
-static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
+static bool want_workload_rct(struct work *w, bool shared, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         if (in->cd->o.meta.deleted)
                 return false;
-        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->template_name;
+        const char *ns = in->cd->o.meta.ns;
+        const char *name = shared ? in->cd->channel->shared_template_name : in->cd->channel->template_name;
+        const struct rct *holder = shared ? in->shared_holder : in->holder;
         struct objects_channel channel = {
                 .mode = "Single",
-                .rack = racks_is_domain(in->cd) ? in->cd->rack : NULL,
+                .rack = !shared && racks_is_domain(in->cd) ? in->cd->rack : NULL,
                 .own = mode_assigns_channels(in->mode),
+                .shared = shared,
         };
         const struct rct *r = find_rct(in, ns, name);
         /* In host-managed mode the Go driver writes Single whatever the ComputeDomain requests. Such a
@@ -150,10 +154,10 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
         bool stays = !mode_forms_domains(in->mode) && r && objects_rct_matches(r, in->uid, &channel);
         if (!stays)
                 channel.mode = str_or(in->cd->channel->allocation_mode, "Single");
-        bool ours = !in->holder || streq(in->holder->domain_uid, in->uid) ||
-                    (!in->holder->domain_uid && objects_rct_matches(in->holder, in->uid, &channel));
-        if (!r && in->holder && ours)
-                r = in->holder;
+        bool ours = !holder || streq(holder->domain_uid, in->uid) ||
+                    (!holder->domain_uid && objects_rct_matches(holder, in->uid, &channel));
+        if (!r && holder && ours)
+                r = holder;
         /* While another owner has the name, the driver keeps trying to create the template, with back-off:
          * only the API server knows when the name is free. */
         want_rct(w, r, ns, name, &channel);
@@ -165,19 +169,110 @@ static bool want_workload_rct(struct work *w, struct verdict_problem *problem) {
                         message_of(w->a,
                                    "ResourceClaimTemplate %s/%s already exists and belongs to %s, so pods "
                                    "cannot join this ComputeDomain with it",
-                                   ns, name,
-                                   in->holder->domain_uid ? "another ComputeDomain" : "another owner")
+                                   ns, name, holder->domain_uid ? "another ComputeDomain" : "another owner")
                 };
         return ours && r && !r->o.meta.deleted && objects_rct_matches(r, in->uid, &channel);
 }
 
+/* ---- the claim that pods on several nodes share ---- */
+
+static const struct claim_record *own_claim(const struct plan_input *in) {
+        for (size_t i = 0; i < in->n_claims; i++)
+                if (streq(in->claims[i]->o.meta.name, in->cd->channel->claim_name) &&
+                    streq(in->claims[i]->o.meta.ns, in->cd->o.meta.ns))
+                        return in->claims[i];
+        return NULL;
+}
+
+static void claim_condition(struct work *w, bool is, const char *reason, const char *message) {
+        w->shared_claim =
+                (struct cd_condition){ .type = CONDITION_SHARED_CLAIM_AVAILABLE,
+                                       .status = condition_status_name(is ? STATUS_TRUE : STATUS_FALSE),
+                                       .reason = reason,
+                                       .message = message };
+}
+
+static void create_claim(struct work *w) {
+        const struct compute_domain *cd = w->in->cd;
+        struct buf b = BUF_INIT(MAX_BODY);
+        objects_shared_claim(cd->channel->claim_name, &cd->o.meta, &b);
+        plan_add(w, KUBE_CREATE, &kube_resource_claims, cd->o.meta.ns, cd->channel->claim_name, &b)->answer =
+                PLAN_ANSWER_CLAIM;
+}
+
+/* The spec of a claim is immutable, and pods may use it, so an existing claim stays as it is. */
+static void want_named_claim(struct work *w, struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->claim_name;
+        const struct claim_record *r = own_claim(in);
+        if (!r && !in->cd->o.meta.deleted)
+                create_claim(w);
+        if (!r && in->claim_taken) {
+                const char *why =
+                        message_of(w->a,
+                                   "ResourceClaim %s/%s already exists, and the driver did not create "
+                                   "it for this ComputeDomain, so pods cannot use it",
+                                   ns, name);
+                claim_condition(w, false, REASON_CLAIM_NAME_TAKEN, why);
+                *problem = (struct verdict_problem){ REASON_CLAIM_NAME_TAKEN, why };
+        } else if (!r) {
+                claim_condition(w, false, REASON_SHARED_CLAIM_PENDING,
+                                message_of(w->a, "ResourceClaim %s/%s does not exist yet", ns, name));
+        } else if (r->o.meta.deleted) {
+                claim_condition(
+                        w, false, REASON_CLAIM_TERMINATING,
+                        message_of(w->a,
+                                   "ResourceClaim %s/%s is being deleted. The driver recreates it when "
+                                   "all pods that use it have ended",
+                                   ns, name));
+        } else if (r->full) {
+                claim_condition(
+                        w, false, REASON_CLAIM_FULL,
+                        message_of(w->a,
+                                   "%d pods use ResourceClaim %s/%s, which is the limit of Kubernetes. "
+                                   "The next pod waits until one of them has ended. A PodGroup that "
+                                   "names the claim counts as one",
+                                   CLAIM_PODS_MAX, ns, name));
+        } else {
+                claim_condition(
+                        w, true, REASON_SHARED_CLAIM_CREATED,
+                        message_of(w->a, "Pods on several nodes can use ResourceClaim %s/%s", ns, name));
+        }
+}
+
+/* Without the device, claims would stay unallocated without a reason. */
+static void want_shared_claim(struct work *w, struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        if (!domain_shares(in->cd))
+                return;
+        if (in->shared_device == SHARED_DEVICE_REFUSED)
+                claim_condition(w, false, REASON_SHARED_CLAIMS_NOT_SUPPORTED,
+                                "The API server does not support a device for any number of claims. Pods "
+                                "cannot share a claim. This needs Kubernetes 1.36 or newer with the feature "
+                                "gate DRAConsumableCapacity");
+        else if (in->shared_device == SHARED_DEVICE_PENDING)
+                claim_condition(w, false, REASON_SHARED_CLAIM_PENDING,
+                                message_of(w->a,
+                                           "The ResourceSlice " CD_SLICE_SHARED " does not exist yet%s%.500s",
+                                           in->shared_error ? ": " : "", str_or(in->shared_error, "")));
+        else if (in->cd->channel->claim_name)
+                want_named_claim(w, problem);
+        else
+                claim_condition(w, true, REASON_SHARED_CLAIM_CREATED,
+                                message_of(w->a,
+                                           "Pods and PodGroups can create shared claims from "
+                                           "ResourceClaimTemplate %s/%s",
+                                           in->cd->o.meta.ns, in->cd->channel->shared_template_name));
+}
+
 /* ---- a ComputeDomain that does not end ---- */
 
-static struct verdict_input verdict_input(const struct plan_input *in,
-                                          const struct verdict_problem *problem) {
+static struct verdict_input verdict_input(const struct work *w, const struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
         return (struct verdict_input){ .cd = in->cd,
                                        .problem = *problem,
                                        .shortage = in->shortage,
+                                       .shared_claim = w->shared_claim.type ? &w->shared_claim : NULL,
                                        .conditions = in->conditions,
                                        .now = in->now };
 }
@@ -193,7 +288,7 @@ static void want_status(struct work *w, const struct membership *all, const stru
         struct verdict wrong;
         w->out->broken = verdict_check(v, w->a);
         if (w->out->broken) {
-                struct verdict_input decided = verdict_input(in, &(struct verdict_problem){ 0 });
+                struct verdict_input decided = verdict_input(w, &(struct verdict_problem){ 0 });
                 verdict_make_wrong(&decided, w->out->broken, w->a, &wrong);
                 v = &wrong;
         }
@@ -212,7 +307,7 @@ static void want_status(struct work *w, const struct membership *all, const stru
 static void want_daemons_status(struct work *w, const struct membership *all,
                                 const struct verdict_problem *problem) {
         struct verdict v;
-        struct verdict_input in = verdict_input(w->in, problem);
+        struct verdict_input in = verdict_input(w, problem);
         verdict_make(&in, all, w->a, &v);
         w->out->counts = node_counts_daemons(all, v.peers_missing);
         w->out->counted = true;
@@ -221,7 +316,7 @@ static void want_daemons_status(struct work *w, const struct membership *all,
 
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
-        struct verdict_input in = verdict_input(w->in, problem);
+        struct verdict_input in = verdict_input(w, problem);
         struct verdict_hosts hosts = { w->in->hosts, w->in->n_hosts, mode_runs_daemons(w->in->mode),
                                        w->in->channels, w->in->n_channels };
         verdict_make_host(&in, &hosts, w->a, &v);
@@ -333,7 +428,7 @@ static void end_go(struct work *w) {
 static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         struct membership all;
-        want_workload_rct(w, problem);
+        want_workload_rct(w, false, problem);
         report_changed(w, problem);
         if (is_go(in)) {
                 const struct go_facts go = { .cd = in->cd,
@@ -355,18 +450,24 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
  * isolation `channel`). The first status waits for the template, so that it is true when it is written. */
 static void plan_without_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
-        bool there = want_workload_rct(w, problem);
+        const struct cd_channel *channel = in->cd->channel;
+        const char *missing = NULL;
+        if (channel->template_name && !want_workload_rct(w, false, problem))
+                missing = channel->template_name;
+        if (channel->shared_template_name && !want_workload_rct(w, true, problem))
+                missing = channel->shared_template_name;
+        want_shared_claim(w, problem);
         report_changed(w, problem);
         if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
-        if (!problem->reason && !there && !in->cd->status)
+        if (!problem->reason && missing && !in->cd->status)
                 return;
-        if (!problem->reason && !there)
+        if (!problem->reason && missing)
                 *problem = (struct verdict_problem){
                         REASON_TEMPLATE_MISSING,
                         message_of(w->a,
                                    "ResourceClaimTemplate %s/%s does not exist yet, or is being recreated",
-                                   in->cd->o.meta.ns, in->cd->channel->template_name)
+                                   in->cd->o.meta.ns, missing)
                 };
         want_host_status(w, problem);
 }
@@ -386,19 +487,25 @@ static void plan_by_mode(struct work *w, struct verdict_problem *problem) {
                 plan_without_daemons(w, problem);
 }
 
-/* Deletes the claim template, so that no new pod can join. The finalizer keeps its name taken until all other
+/* Deletes the claim template and the shared claim, so that no new pod can join. A claim stays until its last
+ * pod has ended. The finalizer keeps its name taken until all other
  * objects are deleted, so that a new ComputeDomain with the same template name starts without old state. */
 static void close_door(struct work *w) {
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
                         add_delete(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta);
+        for (size_t i = 0; w->in->cd && i < w->in->n_claims; i++)
+                if (!w->in->claims[i]->o.meta.deleted &&
+                    streq(w->in->claims[i]->o.meta.ns, w->in->cd->o.meta.ns))
+                        add_delete(w, &kube_resource_claims, &w->in->claims[i]->o.meta);
 }
 
 static void plan_living(struct work *w) {
         const struct plan_input *in = w->in;
         const struct compute_domain *cd = in->cd;
         struct verdict_problem problem = { 0 };
-        if (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name) {
+        if (!domain_shares(cd) &&
+            (!cd->channel || !cd->channel->template_name || !*cd->channel->template_name)) {
                 problem = (struct verdict_problem){ REASON_INVALID_SPEC,
                                                     "spec.channel.resourceClaimTemplate.name is missing, so "
                                                     "the driver cannot create a claim template. Delete the "
@@ -414,7 +521,7 @@ static void plan_living(struct work *w) {
                  * the templates that show it may be deleted. */
                 if (!cd->mode)
                         record_mode(w, formed_in);
-                struct verdict_input input = verdict_input(in, &problem);
+                struct verdict_input input = verdict_input(w, &problem);
                 verdict_make_other(&input, in->mode, formed_in, w->a, &v);
                 want_status(w, &(struct membership){ 0 }, &v);
                 return;
@@ -433,6 +540,17 @@ static void plan_living(struct work *w) {
                         "spec.channel.allocationMode All would give a pod the channels of all "
                         "ComputeDomains, but with imex.isolation=channel each ComputeDomain has its own "
                         "channel. Delete the ComputeDomain and create it with Single"
+                };
+                want_problem_status(w, &problem);
+                return;
+        }
+        if (!mode_assigns_channels(in->mode) && domain_shares(cd)) {
+                problem = (struct verdict_problem){
+                        REASON_INVALID_SPEC,
+                        "spec.channel.resourceClaim and spec.channel.sharedResourceClaimTemplate need "
+                        "imex.isolation=channel: with imex.isolation=domain, a claim belongs to one node. "
+                        "Delete "
+                        "the ComputeDomain and create it with resourceClaimTemplate alone"
                 };
                 want_problem_status(w, &problem);
                 return;

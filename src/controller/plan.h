@@ -4,6 +4,7 @@
  * between two writes, the next pass completes the work. */
 #pragma once
 
+#include "controller/allocations.h"
 #include "kube/kube_client.h"
 #include "model/mode.h"
 #include "render/objects.h"
@@ -11,6 +12,13 @@
 #include "rules/host_health.h"
 #include "rules/membership.h"
 #include "rules/verdict.h"
+
+/* The device that claims of pods on several nodes share. */
+enum shared_device_state {
+        SHARED_DEVICE_PENDING,   /* its ResourceSlice does not exist yet */
+        SHARED_DEVICE_PUBLISHED, /* any number of claims can have the device */
+        SHARED_DEVICE_REFUSED    /* the API server does not support that */
+};
 
 struct plan_input {
         const struct objects_settings *settings;
@@ -22,6 +30,14 @@ struct plan_input {
         size_t n_rcts;
         const struct rct *holder; /* the object with the name and namespace of its workload claim template;
                                      NULL: none known */
+        /* Only if the ComputeDomain asks for shared claims: */
+        const struct rct *shared_holder; /* the same for its template of shared claims */
+        enum shared_device_state shared_device;
+        const char
+                *shared_error; /* why the ResourceSlice of the device cannot be written; NULL: none known */
+        bool claim_taken;      /* another claim has the name of its shared claim */
+        const struct claim_record *const *claims; /* the claims that the controller created for it */
+        size_t n_claims;
         /* Objects that the Go driver left, in all namespaces of the configuration. `pods` contains the Pods
          * of its daemons that have not ended. */
         const struct daemonset *const *sets;
@@ -61,7 +77,7 @@ struct plan_input {
 };
 
 /* The handler that gets the answer to a write, in addition to the cache. */
-enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE };
+enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE, PLAN_ANSWER_CLAIM };
 
 /* The time of a write: at once, or later if only people read it. */
 enum plan_when { PLAN_NOW, PLAN_LATER };

@@ -11,6 +11,7 @@
 #include "controller/checks.h"
 #include "controller/plan.h"
 #include "controller/records.h"
+#include "controller/shared_device.h"
 #include "controller/shortages.h"
 #include "kube/kube_metrics.h"
 #include "model/daemon_report.h"
@@ -136,6 +137,21 @@ static bool add_object(void *u, const struct kube_object *o) {
         ARENA_GROW(l->a, l->items, l->n, l->cap);
         l->items[l->n++] = o;
         return true;
+}
+
+static void gather_shared(const struct controller *c, const struct compute_domain *cd,
+                          const struct controller_domain *memory, struct arena *a, struct plan_input *ret) {
+        struct list claims = { .a = a };
+        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_BY_OWNER, cd->o.meta.uid, add_object,
+                              &claims);
+        ret->claims = (const struct claim_record *const *)(const void *)claims.items;
+        ret->n_claims = claims.n;
+        ret->claim_taken = memory && memory->claim_taken;
+        ret->shared_device = shared_device_state(c);
+        ret->shared_error = writes_error(c->writes, KEY_OF_SHARED);
+        if (cd->channel->shared_template_name)
+                ret->shared_holder = (const struct rct *)kube_informer_get(c->caches.rcts, cd->o.meta.ns,
+                                                                           cd->channel->shared_template_name);
 }
 
 struct wanted {
@@ -367,6 +383,8 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 if (!ret->holder && memory)
                         ret->holder = memory->holder;
         }
+        if (cd && domain_shares(cd))
+                gather_shared(c, cd, memory, a, ret);
         if (lives && cd->o.meta.deleted) {
                 records_make(c, uid)->was_held = true;
         } else if (lives && memory) {
@@ -409,7 +427,8 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
                 arena_free(TAKE(d->holder_arena));
                 d->holder = NULL;
         }
-        if (!e || e->kind != ERR_CONFLICT || !cd || !cd->channel)
+        if (!e || e->kind != ERR_CONFLICT || !cd || !cd->channel ||
+            !streq(q->name, cd->channel->template_name))
                 return;
         d = records_make(c, uid);
         if (!d->asking)
@@ -421,6 +440,19 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
                                                           .done = reconcile_on_holder,
                                                           .u = d,
                                                   });
+}
+
+/* Another owner has the name of the shared claim. The driver keeps trying, because only the API server knows
+ * when the name is free. */
+static void on_claim(void *u, const struct writes_target *q, yyjson_val *obj, const struct err *e) {
+        struct controller *c = u;
+        const char *uid = key_parse(q->requester).name;
+        struct controller_domain *d = records_find(c, uid);
+        bool taken = e && e->kind == ERR_CONFLICT;
+        if (taken == (d && d->claim_taken))
+                return;
+        records_make(c, uid)->claim_taken = taken;
+        records_queue_domain(c, uid);
 }
 
 /* ---- sending ---- */
@@ -475,6 +507,8 @@ static struct kube_informer *informer_for(const struct controller *c, const stru
                 return c->caches.cds;
         if (x->res == &kube_resource_claim_templates)
                 return c->caches.rcts;
+        if (x->res == &kube_resource_claims)
+                return c->caches.claims;
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 const struct controller_namespace *n = &c->caches.namespaces[i];
                 if (streq(n->ns, x->ns))
@@ -490,6 +524,7 @@ static writes_done_fn *const answered[] = {
         [PLAN_ANSWER_NONE] = NULL,
         [PLAN_ANSWER_STATUS] = reconcile_on_status,
         [PLAN_ANSWER_TEMPLATE] = on_rct,
+        [PLAN_ANSWER_CLAIM] = on_claim,
 };
 
 static void perform(struct controller *c, const char *key, const struct plan_input *in,

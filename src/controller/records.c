@@ -17,7 +17,7 @@
 
 static const char *const names[KEY_KINDS] = {
         [KEY_DOMAIN] = "domain", [KEY_NODE] = "node",       [KEY_RACK] = "rack",
-        [KEY_FABRIC] = "fabric", [KEY_DAEMONS] = "daemons",
+        [KEY_FABRIC] = "fabric", [KEY_DAEMONS] = "daemons", [KEY_SHARED] = "shared",
 };
 
 const char *key_kind_name(enum key_kind kind) {

@@ -36,6 +36,7 @@ enum key_kind {
         KEY_RACK,    /* a rack, by its ID */
         KEY_FABRIC,  /* a partition, by its clique ID */
         KEY_DAEMONS, /* the DaemonSet of the daemons and its claim template; they have no name */
+        KEY_SHARED,  /* the ResourceSlice of the device for shared claims; it has no name */
         KEY_KINDS
 };
 
@@ -48,10 +49,11 @@ struct key {
 void key_render(enum key_kind kind, const char *name, struct buf *out);
 /* Parses a text of key_render(). The name in the result points into the text. */
 struct key key_parse(const char *text);
-/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric" or "daemons". */
+/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric", "daemons" or "shared". */
 const char *key_kind_name(enum key_kind kind);
 
 #define KEY_OF_DAEMONS "daemons/"
+#define KEY_OF_SHARED "shared/"
 
 /* A namespace that may have daemons of the Go driver: the driver's, and those of earlier installations. */
 struct controller_namespace {
@@ -72,6 +74,7 @@ struct controller_domain {
         struct verdict_event *events;
         size_t n_events;
         struct kube_call *asking; /* the request that reads the holder */
+        bool claim_taken;         /* another claim has the name of its shared claim */
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
         bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
                                      kept it */
@@ -154,6 +157,8 @@ struct controller_memory {
         struct controller_restored_fabric *restored_fabrics;
         struct controller_removal *removals;
         struct controller_domain *domains;
+        int64_t shared_refused; /* when the API server dropped a field of the shared device; 0: never */
+        unsigned shared_was;    /* enum shared_device_state of the last pass */
 };
 
 struct controller {
@@ -184,6 +189,7 @@ enum {
         CONTROLLER_BY_UID = 0,
         CONTROLLER_CDS_BY_RACK = 1,
         CONTROLLER_CLAIMS_AWAITING = 0, /* by the ComputeDomain for which a Pod waits */
+        CONTROLLER_CLAIMS_BY_OWNER = 1, /* by the ComputeDomain for which the controller created the claim */
         CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,

@@ -11,7 +11,9 @@
 #include "controller/labels.h"
 #include "controller/rack_domains.h"
 #include "controller/records.h"
+#include "controller/shared_device.h"
 #include "model/channel_report.h"
+#include "rules/message.h"
 
 /* ---- PodGroups ---- */
 
@@ -22,7 +24,28 @@
  * scheduler only reports that it cannot place them. The Event of the PodGroup names the claim and the
  * ComputeDomain, and states what to write instead. The leader writes one Event for each such claim. */
 
+/* What to write instead. */
+static const char *pod_groups_remedy(const struct cd_channel *channel, struct arena *a) {
+        if (channel->claim_name)
+                return message_of(
+                        a,
+                        "recreate the PodGroup with ResourceClaim %s, which Pods on several nodes can "
+                        "share",
+                        channel->claim_name);
+        if (channel->shared_template_name)
+                return message_of(a,
+                                  "recreate the PodGroup with the claim template %s, whose claims Pods on "
+                                  "several nodes can share",
+                                  channel->shared_template_name);
+        return message_of(
+                a,
+                "recreate the PodGroup without the claim in spec.resourceClaims, and let each Pod name "
+                "the claim template %s in its own spec.resourceClaims",
+                str_or(channel->template_name, ""));
+}
+
 static void pod_groups_report(struct controller *c, const struct claim_record *r) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         const struct claim_group *g = r->group;
         const struct compute_domain *cd = records_domain(c, g->domain_uid);
         if (!cd || !cd->channel || !streq(cd->o.meta.ns, r->o.meta.ns))
@@ -33,10 +56,8 @@ static void pod_groups_report(struct controller *c, const struct claim_record *r
                 EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE,
                 "ResourceClaim %s, which the Pods of this group share, is for a channel of ComputeDomain "
                 "'%s'. A channel belongs to one node, so all these Pods can only run on the same node. "
-                "For Pods on several nodes, recreate the PodGroup without the claim in "
-                "spec.resourceClaims, and let each Pod name the claim template %s in its own "
-                "spec.resourceClaims",
-                r->o.meta.name, cd->o.meta.name, cd->channel->template_name);
+                "For Pods on several nodes, %s",
+                r->o.meta.name, cd->o.meta.name, pod_groups_remedy(cd->channel, a));
 }
 
 /* Call this when a claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). */
@@ -81,6 +102,7 @@ INDEX(plugin_node, plugin_pod, node)
 INDEX(daemon_node, daemon_pod, pod.node)
 INDEX(daemon_clique, daemon_pod, pod.clique_id)
 INDEX(claim_awaited, claim_record, awaits)
+INDEX(claim_made_for, claim_record, owner)
 
 static const char *clique_of_slice(const struct kube_object *o) {
         const char *clique;
@@ -122,6 +144,8 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
         records_queue_domain(c, o->meta.uid);
+        if (now && !old && domain_shares((const struct compute_domain *)now))
+                shared_device_changed(c);
         rack_domains_queue_of(c, (const struct compute_domain *)old);
         rack_domains_queue_of(c, (const struct compute_domain *)now);
         if (!now)
@@ -146,11 +170,17 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
         /* A PodGroup that does not fit on one node never gets its claim allocated. */
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct claim_group group;
-        return claim_of_group(c, a, &group) || claim_awaits(c, a);
+        return claim_of_group(c, a, &group) || claim_awaits(c, a) || claim_domain_owner(c);
 }
 
 static bool slice_is_ours(void *u, const struct kube_object *o) {
         return streq(((const struct slice *)o)->driver, CD_DRIVER);
+}
+
+/* Does the change of a claim concern the status of the ComputeDomain that owns it? */
+static bool differs_for_owner(const struct claim_record *was, const struct claim_record *is) {
+        return !was || !is || !streq(was->owner, is->owner) || was->full != is->full ||
+               !was->o.meta.deleted != !is->o.meta.deleted || !streq(was->o.meta.uid, is->o.meta.uid);
 }
 
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
@@ -159,6 +189,10 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         const struct claim_record *before = (const struct claim_record *)old,
                                   *after = (const struct claim_record *)now;
         pod_groups_changed(c, before, after);
+        if (differs_for_owner(before, after)) {
+                records_queue_domain(c, before ? before->owner : NULL);
+                records_queue_domain(c, after ? after->owner : NULL);
+        }
         if (!streq(before ? before->awaits : NULL, after ? after->awaits : NULL)) {
                 records_queue_domain(c, before ? before->awaits : NULL);
                 records_queue_domain(c, after ? after->awaits : NULL);
@@ -223,6 +257,8 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         }
         records_queue_rack(c, slice_rack(s));
         records_queue_fabric(c, clique_of_slice(&s->o));
+        if (streq(s->o.meta.name, CD_SLICE_SHARED))
+                shared_device_changed(c);
         if (!s->node)
                 return;
         if (!was && c->synced_called)
@@ -244,7 +280,8 @@ struct freed_name {
 static bool queue_if_wants_name(void *u, const struct kube_object *o) {
         struct freed_name *f = u;
         const struct compute_domain *cd = (const struct compute_domain *)o;
-        if (streq(cd->o.meta.ns, f->ns) && cd->channel && streq(cd->channel->template_name, f->name))
+        if (streq(cd->o.meta.ns, f->ns) && cd->channel &&
+            (streq(cd->channel->template_name, f->name) || streq(cd->channel->shared_template_name, f->name)))
                 queue_cd(f->c, o);
         return true;
 }
@@ -518,7 +555,7 @@ static void watch_evidence(struct controller *c) {
                 claim, kube_resource_claims, struct claim_record, claim_fields,
                 OURS(.current = on_current, .decoded_size = sizeof(struct claim), .kept = claim_record_fields,
                      .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
-                     .keep = claim_is_ours, .index = { claim_awaited }));
+                     .keep = claim_is_ours, .index = { claim_awaited, claim_made_for }));
 }
 
 static void watch_fabrics(struct controller *c) {
@@ -606,6 +643,7 @@ void watch_queue_all(struct controller *c) {
         rack_domains_queue_all(c);
         fabrics_queue_all(c);
         records_queue_daemons(c);
+        shared_device_begin(c);
         pod_groups_report_all(c);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 kube_informer_each(c->caches.namespaces[i].sets, queue_set, c);

@@ -35,6 +35,8 @@ const struct jd_field cd_condition_fields[] = {
 static const struct jd_field f_channel[] = {
         JD_STR(struct cd_channel, "resourceClaimTemplate>name", template_name),
         JD_STR(struct cd_channel, "allocationMode", allocation_mode),
+        JD_STR(struct cd_channel, "resourceClaim>name", claim_name),
+        JD_STR(struct cd_channel, "sharedResourceClaimTemplate>name", shared_template_name),
         JD_END,
 };
 const struct jd_field compute_domain_fields[] = {
@@ -56,6 +58,10 @@ const struct jd_field compute_domain_fields[] = {
         JD_INT(struct compute_domain, "status>cliques", cliques),
         JD_END,
 };
+
+bool domain_shares(const struct compute_domain *cd) {
+        return cd->channel && (cd->channel->claim_name || cd->channel->shared_template_name);
+}
 
 bool domain_finalizer_is_foreign(const char *finalizer) {
         return !streq(finalizer, CD_FINALIZER) && !streq(finalizer, "orphan") &&

@@ -16,8 +16,9 @@ extern const struct jd_field cd_condition_fields[];
 
 struct cd_channel {
         const char *template_name, *allocation_mode; /* name and allocation mode of the claim template for
-                                                        workloads; either may be NULL in objects of an old
-                                                        schema */
+                                                        workloads; either may be NULL */
+        const char *claim_name;           /* the claim that pods on several nodes share; NULL: none */
+        const char *shared_template_name; /* the claim template for such claims; NULL: none */
 };
 
 struct compute_domain {
@@ -40,6 +41,8 @@ struct compute_domain {
 };
 extern const struct jd_field compute_domain_fields[], cd_node_fields[];
 
+/* Returns whether the ComputeDomain asks for a claim, or a template of claims, for the shared device. */
+bool domain_shares(const struct compute_domain *cd);
 /* Returns whether this finalizer belongs to another controller. The garbage collector's finalizers "orphan"
  * and "foregroundDeletion" do not count: they only choose how an object is deleted (k8s.io/apimachinery,
  * meta/v1/types.go). */

@@ -103,8 +103,14 @@ static void rct_hash(const char *uid, const struct objects_channel *channel, cha
         buf_adds(&b, channel->mode);
         buf_adds(&b, channel->own ? " 1 " : " 0 ");
         buf_adds(&b, str_or(channel->rack, ""));
+        if (channel->shared)
+                buf_adds(&b, " " CD_CLASS_SHARED);
         snprintf(ret, 17, "%016" PRIx64, str_fnv64(buf_str(&b), b.n));
         buf_done(&b);
+}
+
+static const char *rct_class(const struct objects_channel *channel) {
+        return channel->shared ? CD_CLASS_SHARED : CD_CLASS_CHANNEL;
 }
 
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
@@ -113,8 +119,8 @@ void objects_rct(const char *resource_api, const char *ns, const char *name, con
         bool v1beta1 = streq(resource_api, "v1beta1");
         char hash[17];
         rct_hash(domain->uid, channel, hash);
-        claim_template(resource_api, ns, name, domain, channel->mode, channel->own ? "Channel" : NULL,
-                       v1beta1, cel, v1beta1 ? cel : NULL, hash, out);
+        claim_template(resource_api, ns, name, domain, rct_class(channel), channel->mode,
+                       channel->own ? "Channel" : NULL, v1beta1, cel, v1beta1 ? cel : NULL, hash, out);
 }
 
 bool objects_rct_matches(const struct rct *r, const char *uid, const struct objects_channel *channel) {
@@ -123,7 +129,7 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const struct obje
         struct err e;
         struct arena *a = arena_new(256);
         bool same = r->n_requests == 1 && streq(r->requests[0].name, CD_REQUEST_CHANNEL) &&
-                    streq(r->requests[0].device_class, CD_CLASS_CHANNEL) &&
+                    streq(r->requests[0].device_class, rct_class(channel)) &&
                     (!cel || (r->requests[0].n_selectors == 1 &&
                               streq(r->requests[0].selectors[0].expression, cel))) &&
                     r->n_configs == 1 && r->configs[0].n_requests == 1 &&
@@ -151,6 +157,14 @@ static size_t others_of(const char *const *list, size_t n, const char ***ret) {
                 if (!streq(list[i], CD_FINALIZER))
                         (*ret)[kept++] = list[i];
         return kept;
+}
+
+void objects_shared_claim(const char *name, const struct kube_meta *domain, struct buf *out) {
+        shared_claim(name, domain, out);
+}
+
+void objects_shared_slice(struct buf *out) {
+        shared_slice(CD_SLICE_SHARED, out);
 }
 
 void objects_rct_repair(const struct rct *r, const char *uid, struct buf *out) {

@@ -51,6 +51,7 @@ struct objects_channel {
         const char *mode; /* allocationMode */
         const char *rack; /* only devices of this rack; NULL: devices of any rack */
         bool own;         /* request the assigned channel of the ComputeDomain */
+        bool shared;      /* request the shared device, for pods on several nodes */
 };
 /* Renders a workload's claim template, for creation. */
 void objects_rct(const char *resource_api, const char *ns, const char *name, const struct kube_meta *domain,
@@ -65,6 +66,11 @@ bool objects_rct_matches(const struct rct *r, const char *uid, const struct obje
 bool objects_rct_is_changed(const struct rct *r, const char *uid, const struct objects_channel *channel);
 /* Renders the patch that restores the labels and the finalizer of a workload's claim template. */
 void objects_rct_repair(const struct rct *r, const char *uid, struct buf *out);
+
+/* Renders the claim of a ComputeDomain that pods on several nodes share, and the ResourceSlice of its device,
+ * for creation. Both need resource.k8s.io/v1. */
+void objects_shared_claim(const char *name, const struct kube_meta *domain, struct buf *out);
+void objects_shared_slice(struct buf *out);
 
 /* Renders a new fabric object, or the merge patch (with resourceVersion) that makes the object `old` equal to
  * `f`. The patch contains `domains` and the epoch only if the epoch is not 0. */
@@ -94,8 +100,8 @@ void objects_release_specless(const struct compute_domain *cd, struct buf *out);
  * annotation. With `versioned`, the patch applies only if the Node still has the version of `m`, because the
  * label may belong to another ComputeDomain by now. */
 struct objects_node_patch {
-        bool set_domain, set_daemon, set_clique, set_gpu_clique, versioned;
-        const char *domain_uid, *daemon, *clique, *gpu_clique, *gpu_clique_ours;
+        bool set_domain, set_daemon, set_shared, set_clique, set_gpu_clique, versioned;
+        const char *domain_uid, *daemon, *shared, *clique, *gpu_clique, *gpu_clique_ours;
 };
 void objects_node(const struct kube_meta *m, const struct objects_node_patch *p, struct buf *out);
 

@@ -284,6 +284,21 @@ static void add_shortage(const struct verdict_input *in, struct verdict *v) {
                 v->conditions[v->n_conditions++] = *in->shortage;
 }
 
+static const char *admitted(const struct compute_domain *cd, bool of_daemons) {
+        if (cd->channel && !cd->channel->template_name)
+                return of_daemons ? "Admitted. The condition SharedClaimAvailable shows whether pods can use "
+                                    "it. "
+                                    "This does not include the state of IMEX, which the daemons run for all "
+                                    "ComputeDomains"
+                                  : "Admitted. The condition SharedClaimAvailable shows whether pods can use "
+                                    "it. "
+                                    "This does not include the state of IMEX on the hosts";
+        return of_daemons ? "Admitted, and the claim template for its pods exists. This does not "
+                            "include the state of IMEX, which the daemons run for all ComputeDomains"
+                          : "Admitted, and the claim template for its pods exists. This does not "
+                            "include the state of IMEX on the hosts";
+}
+
 void verdict_make(const struct verdict_input *in, const struct membership *all, struct arena *a,
                   struct verdict *ret) {
         const struct compute_domain *cd = in->cd;
@@ -321,12 +336,7 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
         *ret = (struct verdict){ .n_conditions = 2, .warns = problem->reason != NULL };
         ret->conditions[0] = (struct cd_condition){
                 CONDITION_READY, condition_status_name(problem->reason ? STATUS_FALSE : STATUS_TRUE),
-                .reason = REASON_ADMITTED,
-                .message = hosts->of_daemons
-                                   ? "Admitted, and the claim template for its pods exists. This does not "
-                                     "include the state of IMEX, which the daemons run for all ComputeDomains"
-                                   : "Admitted, and the claim template for its pods exists. This does not "
-                                     "include the state of IMEX on the hosts"
+                .reason = REASON_ADMITTED, .message = admitted(in->cd, hosts->of_daemons)
         };
         if (problem->reason) {
                 ret->conditions[0].reason = problem->reason;
@@ -337,6 +347,8 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
                 channel_condition(hosts->channels, hosts->n_channels, a,
                                   &ret->conditions[ret->n_conditions++]);
         add_shortage(in, ret);
+        if (in->shared_claim)
+                ret->conditions[ret->n_conditions++] = *in->shared_claim;
         conclude(in, NULL, ret);
 }
 
@@ -484,6 +496,19 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
         }
 }
 
+/* Adds an Event when the pods of a shared claim cannot use it, and when they can. A claim that is being
+ * created needs none. */
+static void shared_claim_event(const struct compute_domain *cd, const struct verdict *v,
+                               struct verdict_event *list, size_t *n) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
+                if (streq(now->type, CONDITION_SHARED_CLAIM_AVAILABLE) &&
+                    !streq(now->reason, REASON_SHARED_CLAIM_PENDING) &&
+                    (!was || !streq(was->reason, now->reason)))
+                        verdict_add(list, n, !verdict_is_true(now), now->reason, now->message);
+        }
+}
+
 static bool has_reason(const struct verdict_event *list, size_t n, const char *reason) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i].reason, reason))
@@ -495,7 +520,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
                       struct arena *a, struct verdict_event **ret) {
         BUG_ON(!v->n_conditions);
         struct verdict_event *list =
-                arena_alloc(a, (2 * v->n_nodes + 3 + v->n_conditions + 2) * sizeof *list);
+                arena_alloc(a, (2 * v->n_nodes + 3 + 2 * v->n_conditions + 2) * sizeof *list);
         size_t n = v->has_nodes && all->n_members + cd->n_nodes ? node_events(cd, all, v, a, list) : 0;
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
@@ -509,6 +534,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
         else if (!is_ready && was_ready && cd->n_nodes && !v->warns)
                 verdict_add(list, &n, false, REASON_NOT_READY, now->message);
         host_event(cd, v, list, &n);
+        shared_claim_event(cd, v, list, &n);
         *ret = list;
         return n;
 }

@@ -18,7 +18,7 @@ struct verdict_problem {
 };
 
 enum {
-        VERDICT_CONDITIONS = 4,
+        VERDICT_CONDITIONS = 5,
         /* A status lists at most this number of nodes: etcd accepts objects of 1.5 MiB, and a node needs 280
          * bytes, including what the API server records about its writer. The counts include all nodes, and
          * the fabric objects list each node. */
@@ -35,9 +35,9 @@ struct verdict {
                                                        that leaves counts while its daemon is ready */
         size_t peers_missing; /* nodes that are not connected to all peers, or cannot be asked */
         bool has_nodes;       /* the controller writes the nodes and their counts */
-        struct cd_condition
-                conditions[VERDICT_CONDITIONS]; /* Ready; then PeersConnected, HostIMEXHealthy or
-                                                   IMEXHealthy; then ChannelAssigned; then ChannelAvailable */
+        struct cd_condition conditions[VERDICT_CONDITIONS]; /* Ready; then PeersConnected, HostIMEXHealthy or
+                                                               IMEXHealthy; then ChannelAssigned; then
+                                                               ChannelAvailable; then SharedClaimAvailable */
         size_t n_conditions;
         bool warns;   /* a person should look at the reason of Ready */
         bool changed; /* the verdict differs from the status of the object */
@@ -52,6 +52,8 @@ struct verdict_input {
         int64_t now;     /* in seconds since 1970, for transition times */
         /* The condition ChannelAvailable, which verdict_make() and verdict_make_host() add; NULL: none. */
         const struct cd_condition *shortage;
+        /* The condition SharedClaimAvailable, which verdict_make_host() adds; NULL: none. */
+        const struct cd_condition *shared_claim;
 };
 
 /* Makes the verdict for a ComputeDomain with its own IMEX domain. */

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/shared_device.h"
+
+#include "api/names.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { MAX_BODY = 64 << 10, REFUSED_S = 600 /* until the API server is asked again */ };
+
+static const struct slice *shared_slice(const struct controller *c) {
+        return (const struct slice *)kube_informer_get(c->caches.slices, NULL, CD_SLICE_SHARED);
+}
+
+static bool allows_many(const struct slice *s) {
+        return s->n_devices == 1 && s->devices[0].multiple && !s->node;
+}
+
+static bool was_refused(const struct controller *c) {
+        return c->memory.shared_refused && clock_mono_s() - c->memory.shared_refused < REFUSED_S;
+}
+
+enum shared_device_state shared_device_state(const struct controller *c) {
+        const struct slice *s = shared_slice(c);
+        if (!mode_assigns_channels(c->mode))
+                return SHARED_DEVICE_PENDING;
+        if (!streq(c->settings.resource_api, "v1"))
+                return SHARED_DEVICE_REFUSED;
+        if (s && allows_many(s))
+                return SHARED_DEVICE_PUBLISHED;
+        return was_refused(c) ? SHARED_DEVICE_REFUSED : SHARED_DEVICE_PENDING;
+}
+
+/* ---- the ResourceSlice ---- */
+
+static bool find_asking(void *u, const struct kube_object *o) {
+        bool *found = u;
+        *found = domain_shares((const struct compute_domain *)o) && !o->meta.deleted;
+        return !*found;
+}
+
+static bool is_asked_for(const struct controller *c) {
+        bool found = false;
+        kube_informer_each(c->caches.cds, find_asking, &found);
+        return found;
+}
+
+static void shared_device_submit(struct controller *c, enum kube_verb verb, const struct buf *b) {
+        writes_try(c->writes, &(struct writes_request){ .requester = KEY_OF_SHARED,
+                                                        .verb = verb,
+                                                        .res = &kube_resource_slices,
+                                                        .name = CD_SLICE_SHARED,
+                                                        .body = { buf_str(b), b->n },
+                                                        .cache = c->caches.slices });
+}
+
+static bool queue_asking(void *u, const struct kube_object *o) {
+        if (domain_shares((const struct compute_domain *)o))
+                records_queue_domain(u, o->meta.uid);
+        return true;
+}
+
+static bool shared_device_queue_node(void *u, const struct kube_object *o) {
+        records_queue_node(u, o->meta.name);
+        return true;
+}
+
+/* The state decides the labels of all Nodes, and whether claims are created. */
+static void note_state(struct controller *c) {
+        enum shared_device_state now = shared_device_state(c);
+        if (now == c->memory.shared_was)
+                return;
+        c->memory.shared_was = now;
+        if (now == SHARED_DEVICE_REFUSED)
+                log_warn("the API server does not support a device for any number of claims, so there are no "
+                         "claims for pods on several nodes",
+                         kv_str("resourceAPI", c->settings.resource_api));
+        kube_informer_each(c->caches.cds, queue_asking, c);
+        kube_informer_each(c->caches.nodes, shared_device_queue_node, c);
+}
+
+void shared_device_reconcile(struct controller *c) {
+        const struct slice *s = shared_slice(c);
+        bool possible = streq(c->settings.resource_api, "v1");
+        _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
+        /* Without assigned channels, the controller may not write slices, and the chart has no class that
+         * selects the device. */
+        if (!mode_assigns_channels(c->mode))
+                return;
+        writes_begin(c->writes, KEY_OF_SHARED);
+        if (s && possible && !allows_many(s))
+                c->memory.shared_refused = clock_mono_s();
+        if (s && (!possible || !allows_many(s))) {
+                objects_delete(&s->o.meta, s->o.meta.rv, &b);
+                shared_device_submit(c, KUBE_DELETE, &b);
+        } else if (!s && possible && !was_refused(c) && is_asked_for(c)) {
+                objects_shared_slice(&b);
+                shared_device_submit(c, KUBE_CREATE, &b);
+        }
+        writes_end(c->writes, KEY_OF_SHARED);
+        note_state(c);
+        if (was_refused(c))
+                work_queue_add_after(c->queue, KEY_OF_SHARED, REFUSED_S * 1000U);
+}
+
+/* ---- Node labels ---- */
+
+static bool count_offered(void *u, const struct kube_object *o) {
+        const struct slice *s = (const struct slice *)o;
+        const char *clique;
+        if (slice_clique(s, &clique) && *clique)
+                *(int64_t *)u += s->n_channels;
+        return true;
+}
+
+/* The plugin withholds its channel devices while IMEX does not stand on the node, or its channels would not
+ * work or not be isolated. */
+bool shared_device_is_on(const struct controller *c, const struct node *n) {
+        int64_t offered = 0;
+        if (shared_device_state(c) != SHARED_DEVICE_PUBLISHED)
+                return n->shared && mode_assigns_channels(c->mode) &&
+                       !kube_informer_current(c->caches.slices);
+        kube_informer_each_at(c->caches.slices, CONTROLLER_BY_NODE, n->o.meta.name, count_offered, &offered);
+        return offered || (n->shared && !kube_informer_current(c->caches.slices));
+}
+
+/* ---- changes ---- */
+
+void shared_device_changed(struct controller *c) {
+        if (c->leading)
+                work_queue_add(c->queue, KEY_OF_SHARED);
+}
+
+void shared_device_begin(struct controller *c) {
+        c->memory.shared_was = shared_device_state(c);
+        if (shared_slice(c) || is_asked_for(c))
+                shared_device_changed(c);
+}

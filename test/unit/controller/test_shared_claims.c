@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A leading controller and claims that pods on several nodes share: the ResourceSlice of their device, the
+ * label of Nodes, the claim of a ComputeDomain, and its channel in the fabric object. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "leading.h"
+#include "api/names.h"
+
+#define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
+#define OBJECT "00000000-0000-4000-8000-000000000001"
+#define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+
+enum { BODY = 16384 };
+
+struct world {
+        struct leading l;
+        const char *channel, *claims, *channels, *reports, *slices;
+        bool drops; /* the API server does not know allowMultipleAllocations */
+        bool taken; /* another claim has the name */
+        char slice[BODY], claim[BODY], node[BODY], status[BODY], fabric[BODY], event[BODY];
+        unsigned n_slices, n_deleted, n_claims, n_claims_deleted, n_templates;
+};
+
+/* The body of a creation, as the API server answers it. */
+static void created(struct fake_conn *c, const struct fake_request *r, const char *drop) {
+        _cleanup_(freep) char *body = xstrdup(r->body);
+        static const char meta[] = "\"metadata\":{";
+        char *at = strstr(body, meta);
+        char *dropped = drop ? strstr(body, drop) : NULL;
+        assert_non_null(at);
+        if (dropped)
+                memmove(dropped, dropped + strlen(drop), strlen(dropped + strlen(drop)) + 1);
+        at += strlen(meta);
+        _cleanup_(freep) char *answer =
+                xasprintf("%.*s\"uid\":\"u\",\"resourceVersion\":\"20\",%s", (int)(at - body), body, at);
+        fake_reply(c, 201, NULL, answer);
+}
+
+static char *items_of(void *u, const char *path) {
+        struct world *w = u;
+        if (fake_has(path, "/nodes"))
+                return xstrdup("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},"
+                               "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+        if (fake_has(path, "/pods") && fake_has(path, "plugin"))
+                return xasprintf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
+                                 "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
+                                 "\"annotations\":{\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
+                                 "\\\":{\\\"uid\\\":\\\"" OBJECT
+                                 "\\\",\\\"channelCount\\\":4,%s}}\"}},\"spec\":{\"nodeName\":\"n1\"},"
+                                 "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
+                                 "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}",
+                                 w->reports);
+        if (fake_has(path, "/resourceslices"))
+                return xasprintf(
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},"
+                        "\"spec\":{\"driver\":\"" CD_DRIVER
+                        "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
+                        "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}%s",
+                        w->slices);
+        if (fake_has(path, "/resourceclaimtemplates"))
+                return xstrdup("");
+        if (fake_has(path, "/resourceclaims"))
+                return xstrdup(w->claims);
+        if (fake_has(path, "/v1beta1/computedomainfabrics"))
+                return xasprintf(
+                        "{\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
+                        "\",\"resourceVersion\":\"5\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
+                        "\"tableOf\":\"" OBJECT "\",\"members\":[\"n1\"],\"nodes\":1,"
+                        "\"channelCount\":4,\"next\":1,\"channels\":[%s]}",
+                        w->channels);
+        if (fake_has(path, "/computedomains"))
+                return xasprintf(
+                        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
+                        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
+                        "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
+                        "\"channel\":{%s}}}",
+                        w->l.config.mode->name, w->channel);
+        return NULL;
+}
+
+static void keep(char to[static BODY], const struct fake_request *r) {
+        snprintf(to, BODY, "%s", r->body);
+}
+
+static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        bool creates = streq(r->method, "POST"), deletes = streq(r->method, "DELETE");
+        if (fake_has(r->path, "/resourceslices")) {
+                w->n_slices += creates;
+                w->n_deleted += deletes;
+                if (creates) {
+                        keep(w->slice, r);
+                        created(c, r, w->drops ? "\"allowMultipleAllocations\":true," : NULL);
+                        return;
+                }
+                fake_reply(c, 200, NULL, "{\"kind\":\"Status\",\"status\":\"Success\"}");
+                return;
+        }
+        if (fake_has(r->path, "/resourceclaims")) {
+                w->n_claims += creates;
+                w->n_claims_deleted += deletes;
+                if (creates)
+                        keep(w->claim, r);
+                if (creates && !w->taken) {
+                        created(c, r, NULL);
+                        return;
+                }
+                fake_refuse(c, 409, "resourceclaims already exists");
+                return;
+        }
+        w->n_templates += creates && fake_has(r->path, "/resourceclaimtemplates");
+        if (fake_has(r->path, "/nodes/n1"))
+                keep(w->node, r);
+        else if (fake_has(r->path, "/computedomains/train/status"))
+                keep(w->status, r);
+        else if (fake_has(r->path, "/computedomainfabrics"))
+                keep(w->fabric, r);
+        else if (fake_has(r->path, "/events"))
+                keep(w->event, r);
+        fake_refuse(c, 403, "not in this test");
+}
+
+static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        if (streq(r->method, "GET"))
+                leading_read(c, r, items_of, u);
+        else
+                on_write(u, c, r);
+}
+
+#define NAMED "\"resourceClaim\":{\"name\":\"train\"}"
+#define ALLOCATED_IN(ns, more)                                                                               \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"" ns                                              \
+        "\",\"uid\":\"c\",\"resourceVersion\":\"2\","                                                        \
+        "\"creationTimestamp\":\"2026-02-01T00:00:00Z\",\"ownerReferences\":[{\"apiVersion\":"               \
+        "\"" CD_API_VERSION "\",\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":\"" DOMAIN             \
+        "\",\"controller\":true}]},\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":"      \
+        "\"channel\",\"driver\":\"" CD_DRIVER "\",\"pool\":\"" CD_POOL_SHARED                                \
+        "\",\"device\":\"" CD_DEVICE_SHARED "\"}],\"config\":[{\"source\":\"FromClaim\",\"requests\":[],"    \
+        "\"opaque\":{\"driver\":\"" CD_DRIVER "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION          \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
+        "\",\"isolation\":\"Channel\"}}}]}}" more "}}"
+#define PUBLISHED                                                                                            \
+        ",{\"metadata\":{\"name\":\"" CD_SLICE_SHARED "\",\"uid\":\"u\",\"resourceVersion\":\"9\"},"         \
+        "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"devices\":[{\"name\":\"" CD_DEVICE_SHARED                  \
+        "\",\"allowMultipleAllocations\":true}]}}"
+#define ENTRY                                                                                                \
+        "{\"id\":2,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"name\":\"train\","       \
+        "\"uid\":\"" DOMAIN "\"}"
+
+static int setup(void **state) {
+        struct world *w = xnew(struct world);
+        w->channel = NAMED;
+        w->claims = w->channels = w->slices = "";
+        w->reports = "\\\"held\\\":{}";
+        leading_init(&w->l, on_request, w);
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state) {
+        struct world *w = *state;
+        leading_done(&w->l);
+        free(w);
+        return 0;
+}
+
+/* ---- the device ---- */
+
+static void the_first_shared_claim_gets_a_slice_then_labels_and_the_claim(void **state) {
+        struct world *w = *state;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_claims && strstr(w->node, CD_LABEL_SHARED));
+        assert_int_equal(w->n_slices, 1);
+        assert_non_null(strstr(w->slice, "\"allowMultipleAllocations\":true"));
+        assert_non_null(strstr(w->slice, "\"name\":\"" CD_POOL_SHARED "\""));
+        assert_non_null(strstr(w->slice, "\"key\":\"" CD_LABEL_SHARED "\",\"operator\":\"In\""));
+        assert_null(strstr(w->slice, "capacity"));
+        assert_non_null(strstr(w->node, "\"" CD_LABEL_SHARED "\":\"true\""));
+        assert_non_null(strstr(w->claim, "\"deviceClassName\":\"" CD_CLASS_SHARED "\""));
+        assert_non_null(strstr(w->claim, "\"domainID\":\"" DOMAIN "\",\"isolation\":\"Channel\""));
+        assert_non_null(strstr(w->claim, "\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":\"" DOMAIN
+                                         "\",\"controller\":true"));
+        assert_int_equal(w->n_templates, 0);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "SharedClaimCreated"));
+        assert_int_equal(w->n_claims, 1);
+}
+
+static void without_a_shared_claim_neither_slice_nor_label_is_written(void **state) {
+        struct world *w = *state;
+        w->channel = "\"resourceClaimTemplate\":{\"name\":\"t\"}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_templates);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_slices, 0);
+        assert_int_equal(w->n_claims, 0);
+        assert_null(strstr(w->node, CD_LABEL_SHARED));
+        assert_null(strstr(w->status, "SharedClaimAvailable"));
+}
+
+/* With such a slice, the first claim would get the device for itself. */
+/* failure: the API server drops allowMultipleAllocations -> no node offers the device, a condition reports it
+ */
+static void an_API_server_that_drops_the_field_gets_no_device(void **state) {
+        struct world *w = *state;
+        w->drops = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_deleted && strstr(w->status, "SharedClaimsNotSupported"));
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_slices, 1); /* not again before some minutes have passed */
+        assert_int_equal(w->n_claims, 0);
+        assert_null(strstr(w->node, CD_LABEL_SHARED));
+}
+
+/* failure: imex.isolation=domain -> a ComputeDomain with a shared claim is not admitted, and states why */
+static void isolation_by_domain_rejects_shared_claims(void **state) {
+        struct world *w = *state;
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "domain");
+        w->channel = NAMED ",\"resourceClaimTemplate\":{\"name\":\"t\"}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "InvalidSpec"));
+        assert_non_null(strstr(w->status, "need imex.isolation=channel"));
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_slices + w->n_claims + w->n_templates, 0);
+}
+
+/* ---- the claim ---- */
+
+/* failure: a claim of another owner has the name -> a condition names it, and nothing is taken over */
+static void a_name_that_is_taken_is_reported(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->taken = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "ResourceClaimNameTaken"));
+        assert_non_null(strstr(w->status, "ResourceClaim team-a/train already exists"));
+        assert_int_equal(w->n_claims_deleted, 0);
+}
+
+static char *full_claim(void) {
+        struct buf b = BUF_INIT(1 << 20);
+        static const char part[] = ",\"reservedFor\":[";
+        buf_adds(&b, ALLOCATED_IN("team-a", ""));
+        b.n -= 2; /* the end of the status and of the claim */
+        buf_adds(&b, part);
+        for (int i = 0; i < 256; i++)
+                buf_addf(&b, "%s{\"resource\":\"pods\",\"name\":\"p%d\",\"uid\":\"p%d\"}", i ? "," : "", i,
+                         i);
+        buf_adds(&b, "]}}");
+        return xstrdup(buf_str(&b));
+}
+
+/* failure: 256 pods use a shared claim -> a condition reports that the next one waits */
+static void a_claim_with_256_pods_is_reported(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *claim = full_claim();
+        w->slices = PUBLISHED;
+        w->claims = claim;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "ResourceClaimFull"));
+        assert_non_null(strstr(w->status, "256 pods use ResourceClaim team-a/train"));
+        assert_int_equal(w->n_claims, 0);
+}
+
+/* JobSet and others create the claim of a PodGroup from a template. */
+static void a_template_of_shared_claims_is_created_beside_the_local_one(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->channel =
+                "\"resourceClaimTemplate\":{\"name\":\"t\"},\"sharedResourceClaimTemplate\":{\"name\":\"s\"}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_templates == 2);
+        assert_int_equal(w->n_claims, 0);
+}
+
+/* ---- the channel ---- */
+
+/* The report of the node and the allocated claim are both needed. */
+static void a_channel_is_assigned_where_a_shared_claim_waits(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = ALLOCATED_IN("team-a", "");
+        w->reports = "\\\"held\\\":{},\\\"asks\\\":[\\\"" DOMAIN "\\\"]";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[{\"id\":1"));
+        assert_non_null(strstr(w->fabric, "\"uid\":\"" DOMAIN "\""));
+}
+
+static void no_channel_is_assigned_where_no_shared_claim_waits(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = ALLOCATED_IN("team-a", "");
+        leading_start(&w->l);
+        run_for(&w->l.loop, 1000);
+        assert_null(strstr(w->fabric, "\"id\":1"));
+}
+
+/* failure: a node reports a ComputeDomain without a shared claim, or with one of another namespace -> it gets
+ * no channel [tenants] */
+static void a_report_alone_gets_no_channel(void **state) {
+        static const char *const claims[] = { "", ALLOCATED_IN("team-b", "") };
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->reports = "\\\"held\\\":{},\\\"asks\\\":[\\\"" DOMAIN "\\\"]";
+        for (size_t i = 0; i < ARRAY_LEN(claims); i++) {
+                w->claims = claims[i];
+                leading_start(&w->l);
+                run_for(&w->l.loop, 500);
+                assert_null(strstr(w->fabric, "\"id\":1"));
+                controller_stop(&w->l.c);
+        }
+}
+
+/* failure: a shared claim is allocated again while its channel is being released -> the channel is kept */
+static void an_allocated_shared_claim_keeps_the_channel_in_every_partition(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = ALLOCATED_IN("team-a", "");
+        w->channels = ENTRY ",\"releasing\":\"2026-01-02T00:00:00Z\"}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[" ENTRY "}"));
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(the_first_shared_claim_gets_a_slice_then_labels_and_the_claim),
+                T(without_a_shared_claim_neither_slice_nor_label_is_written),
+                T(an_API_server_that_drops_the_field_gets_no_device),
+                T(isolation_by_domain_rejects_shared_claims),
+                T(a_name_that_is_taken_is_reported),
+                T(a_claim_with_256_pods_is_reported),
+                T(a_template_of_shared_claims_is_created_beside_the_local_one),
+                T(a_channel_is_assigned_where_a_shared_claim_waits),
+                T(no_channel_is_assigned_where_no_shared_claim_waits),
+                T(a_report_alone_gets_no_channel),
+                T(an_allocated_shared_claim_keeps_the_channel_in_every_partition),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
