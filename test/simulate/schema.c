@@ -14,6 +14,7 @@ static const char *const texts[] = {
 #include "schemas.inc"
 };
 static const enum kind of[] = { K_DOMAIN, K_CLIQUE, K_FABRIC };
+/* The rules of the schemas. They are in CEL, and each is repeated here in C. */
 #define CHANNEL_IS_FIXED                                                                                     \
         "has(self.channel) == has(oldSelf.channel) && (!has(self.channel) || self.channel == "               \
         "oldSelf.channel)"
@@ -123,6 +124,58 @@ static bool check_number(yyjson_val *schema, yyjson_val *v, const struct path *p
 
 static bool check(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const struct path *path);
 
+static bool has(yyjson_val *v, const char *key) {
+        return yyjson_obj_get(v, key);
+}
+
+static const char *name_in(yyjson_val *v, const char *key) {
+        return yyjson_get_str(yyjson_obj_get(yyjson_obj_get(v, key), "name"));
+}
+
+static bool is_channel_fixed(yyjson_val *v, yyjson_val *was) {
+        yyjson_val *channel = yyjson_obj_get(v, "channel"), *before = yyjson_obj_get(was, "channel");
+        return !was || (!channel == !before && (!channel || yyjson_equals(channel, before)));
+}
+
+static bool has_way_for_pods(yyjson_val *v, yyjson_val *was) {
+        return has(v, "resourceClaimTemplate") || has(v, "resourceClaim") ||
+               has(v, "sharedResourceClaimTemplate");
+}
+
+static bool names_differ(yyjson_val *v, yyjson_val *was) {
+        const char *shared = name_in(v, "sharedResourceClaimTemplate");
+        return !shared || !streq(name_in(v, "resourceClaimTemplate"), shared);
+}
+
+static bool has_one_channel(yyjson_val *v, yyjson_val *was) {
+        return !streq(yyjson_get_str(yyjson_obj_get(v, "allocationMode")), "All") ||
+               (!has(v, "resourceClaim") && !has(v, "sharedResourceClaimTemplate"));
+}
+
+static const struct {
+        const char *cel;
+        bool (*holds)(yyjson_val *v, yyjson_val *was);
+        const char *why;
+} rules[] = {
+        { CHANNEL_IS_FIXED, is_channel_fixed, "channel is immutable" },
+        { "has(self.resourceClaimTemplate) || has(self.resourceClaim) || "
+          "has(self.sharedResourceClaimTemplate)",
+          has_way_for_pods, "neither claim nor claim template" },
+        { "!has(self.resourceClaimTemplate) || !has(self.sharedResourceClaimTemplate) || "
+          "self.resourceClaimTemplate.name != self.sharedResourceClaimTemplate.name",
+          names_differ, "two claim templates with one name" },
+        { "!has(self.allocationMode) || self.allocationMode != 'All' || (!has(self.resourceClaim) && "
+          "!has(self.sharedResourceClaimTemplate))",
+          has_one_channel, "a shared claim with all channels" },
+};
+
+static bool check_rule(const char *cel, yyjson_val *v, yyjson_val *was, const struct path *path) {
+        for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+                if (streq(rules[i].cel, cel))
+                        return rules[i].holds(v, was) || refuse(path, rules[i].why);
+        BUG_ON(true); /* the rule is not repeated here */
+}
+
 static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, const struct path *path) {
         yyjson_val *properties = yyjson_obj_get(schema, "properties"), *key, *x, *rule;
         size_t i, max;
@@ -137,12 +190,9 @@ static bool check_object(yyjson_val *schema, yyjson_val *v, yyjson_val *was, con
                 if (property && !check(property, x, yyjson_obj_get(was, yyjson_get_str(key)), &below))
                         return false;
         }
-        yyjson_arr_foreach (yyjson_obj_get(schema, "x-kubernetes-validations"), i, max, rule) {
-                yyjson_val *channel = yyjson_obj_get(v, "channel"), *before = yyjson_obj_get(was, "channel");
-                BUG_ON(!streq(yyjson_get_str(yyjson_obj_get(rule, "rule")), CHANNEL_IS_FIXED));
-                if (was && (!channel != !before || (channel && !yyjson_equals(channel, before))))
-                        return refuse(path, "channel is immutable");
-        }
+        yyjson_arr_foreach (yyjson_obj_get(schema, "x-kubernetes-validations"), i, max, rule)
+                if (!check_rule(yyjson_get_str(yyjson_obj_get(rule, "rule")), v, was, path))
+                        return false;
         return true;
 }
 
