@@ -66,3 +66,28 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 		.resourceNames == ["computedomainfabrics.resource.nvidia.com"]'
 	is 'map(select(.kind == "DeviceClass") | .metadata.name) | index("compute-domain-daemon.nvidia.com") != null'
 }
+
+# failure: a compromised controller writes claims or slices of others -> policies refuse it [compromised]
+@test "the controller writes shared claims and the slice of their device, and no other claim or slice" {
+	render "${channel[@]}"
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"] and
+		.verbs == ["create", "delete"])'
+	local policy
+	for policy in sharedclaims resourceslices; do
+		is "named(\"ValidatingAdmissionPolicy\"; \"compute-domains-controller-$policy\").spec"' | .failurePolicy == "Fail" and
+			(.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE", "DELETE"]) and
+			(.matchConditions[0].expression | contains("service-account-controller"))'
+		is "named(\"ValidatingAdmissionPolicyBinding\"; \"compute-domains-controller-$policy\").spec.validationActions == [\"Deny\"]"
+	done
+	is 'named("DeviceClass"; "compute-domain-shared-channel.nvidia.com").spec.selectors[0].cel.expression |
+		contains("type == \u0027shared-channel\u0027")'
+	# The programs use the same names.
+	local name
+	for name in compute-domain-shared-channel.nvidia.com shared/channel compute-domain.nvidia.com-shared; do
+		grep -qF "\"$name\"" "$checkout/src/api/names.h"
+		is 'tostring | contains($n)' --arg n "$name"
+	done
+	render
+	is 'tostring | (contains("shared/channel") or contains("compute-domain-shared-channel")) | not'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"]) | not'
+}

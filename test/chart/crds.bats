@@ -45,8 +45,18 @@ field() {
 			"message": "spec.channel of a ComputeDomain is immutable: delete the ComputeDomain and create it with the other value, or create another one under another name"}],
 		"properties": {
 			"numNodes": {"type": "integer", "minimum": 0, "default": 0},
-			"channel": {"type": "object", "required": ["resourceClaimTemplate"], "properties": {
+			"channel": {"type": "object", "x-kubernetes-validations": [
+				{"rule": "has(self.resourceClaimTemplate) || has(self.resourceClaim) || has(self.sharedResourceClaimTemplate)",
+				"message": "spec.channel needs at least one of resourceClaimTemplate, resourceClaim and sharedResourceClaimTemplate"},
+				{"rule": "!has(self.resourceClaimTemplate) || !has(self.sharedResourceClaimTemplate) || self.resourceClaimTemplate.name != self.sharedResourceClaimTemplate.name",
+				"message": "resourceClaimTemplate and sharedResourceClaimTemplate need different names"},
+				{"rule": "!has(self.allocationMode) || self.allocationMode != \u0027All\u0027 || (!has(self.resourceClaim) && !has(self.sharedResourceClaimTemplate))",
+				"message": "a shared claim has one channel, so allocationMode must be Single"}], "properties": {
 				"resourceClaimTemplate": {"type": "object", "required": ["name"], "properties": {"name": {
+					"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}}},
+				"resourceClaim": {"type": "object", "required": ["name"], "properties": {"name": {
+					"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}}},
+				"sharedResourceClaimTemplate": {"type": "object", "required": ["name"], "properties": {"name": {
 					"type": "string", "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"}}},
 				"allocationMode": {"type": "string", "enum": ["All", "Single"], "default": "Single"}}}}}'
 }

@@ -253,7 +253,7 @@ may_watch() {
 rules() { jq -r "$words named(\"ValidatingAdmissionPolicy\"; \"compute-domains-$1\").spec.validations[].expression" <<<"$objects"; }
 
 @test "the controller labels nodes for the daemon, and starts pods by its DaemonSet, with its account and its claim template only" {
-	rules controller-nodes | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/imex-daemon', 'nvidia.com/gpu.clique']"
+	rules controller-nodes | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/imex-daemon', 'resource.nvidia.com/shared-channel', 'nvidia.com/gpu.clique']"
 	rules controller-daemonsets | grep -qF "(request.namespace == 'nvidia-compute-domains' && variables.names.all(n, n == 'compute-domain-daemon'))"
 	rules controller-daemonsets | grep -qF "variables.pod.?serviceAccountName.orValue('') == 'compute-domain-daemon'"
 	rules controller-daemonsets | grep -qF "c.?resourceClaimTemplateName.orValue('') == 'compute-domain-daemon')"
