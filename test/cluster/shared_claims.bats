@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Pods on several nodes share one claim (imex.isolation=channel). The hosts run IMEX. All nodes are in one partition.
+
+load driver
+load channels
+
+setup_file() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+	with_new_channels
+}
+teardown_file() {
+	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
+	"$cluster/host-imex" all stop
+}
+setup() { ns_begin; }
+teardown() { ns_end; }
+
+# sharing NAME: a ComputeDomain with the shared claim NAME.
+sharing() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: $1}
+spec: {numNodes: 0, channel: {resourceClaim: {name: $1}}}
+END
+	eventually 30 condition_is "$1" SharedClaimAvailable True
+}
+# with_claim POD CLAIM NODE
+with_claim() {
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {kubernetes.io/hostname: node-$3}
+  resourceClaims: [{name: channel, resourceClaimName: $2}]
+  containers:
+  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
+END
+}
+
+# failure: pods of several nodes name one claim -> each gets the channel of the ComputeDomain
+@test "pods on three nodes, two of them on one node, share one claim and one channel" {
+	sharing left
+	sharing right
+	with_claim l0 left 0
+	with_claim l0b left 0
+	with_claim l1 left 1
+	with_claim l2 left 2
+	with_claim r0 right 0
+	local pod left right
+	for pod in l0 l0b l1 l2 r0; do running "$pod"; done
+	left=$(channels_of l0) right=$(channels_of r0)
+	[[ $left =~ ^[0-9]+$ && $right =~ ^[0-9]+$ && $left != "$right" && $left != 0 && $right != 0 ]]
+	for pod in l0b l1 l2; do [[ $(channels_of "$pod") == "$left" ]]; done
+	[[ $(k -n "$ns" get resourceclaims -o name | wc -l) == 2 ]]
+	[[ $(k get nodes -l resource.nvidia.com/shared-channel=true -o name | wc -l) == 4 ]]
+	# The last pod on a node ends, and another one comes.
+	k -n "$ns" delete pod l1 >/dev/null
+	eventually 30 holds_are 1 ''
+	with_claim l1 left 1
+	running l1
+	[[ $(channels_of l1) == "$left" ]]
+	k -n "$ns" delete computedomain left --wait=false >/dev/null
+	k -n "$ns" delete pods --all >/dev/null
+	eventually 30 holds_are 0 ''
+	k -n "$ns" wait --for=delete resourceclaim/left --timeout=60s >/dev/null
+}
+
+# failure: a claim of another namespace has the configuration of a ComputeDomain -> it is refused [tenants]
+@test "a copy of a shared claim in another namespace gets no channel" {
+	sharing left
+	k create namespace "$ns-thief" >/dev/null
+	k -n "$ns" get resourceclaim left -o json | jq --arg ns "$ns-thief" '{apiVersion, kind, spec, metadata: {name: "left", namespace: $ns}}' |
+		k create -f - >/dev/null
+	ns=$ns-thief with_claim thief left 0
+	eventually 60 event_in "$ns-thief" 'the driver did not create this claim'
+	k delete namespace "$ns-thief" >/dev/null
+}
+event_in() { k -n "$1" get events -o json | jq -r '.items[].message' | grep -qF "$2"; }
+
+# failure: the ResourceSlice of the shared device is deleted -> the controller creates it again
+@test "deleting the shared slice lets the controller publish it again" {
+	sharing left
+	k delete resourceslice compute-domain.nvidia.com-shared >/dev/null
+	slice_there() { k get resourceslice compute-domain.nvidia.com-shared >/dev/null 2>&1; }
+	eventually 30 slice_there
+	with_claim l0 left 0
+	running l0
+}
