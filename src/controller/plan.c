@@ -494,9 +494,8 @@ static void close_door(struct work *w) {
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
                         add_delete(w, &kube_resource_claim_templates, &w->in->rcts[i]->o.meta);
-        for (size_t i = 0; w->in->cd && i < w->in->n_claims; i++)
-                if (!w->in->claims[i]->o.meta.deleted &&
-                    streq(w->in->claims[i]->o.meta.ns, w->in->cd->o.meta.ns))
+        for (size_t i = 0; i < w->in->n_claims; i++)
+                if (!w->in->claims[i]->o.meta.deleted)
                         add_delete(w, &kube_resource_claims, &w->in->claims[i]->o.meta);
 }
 
@@ -590,6 +589,15 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
         return arena_strdup(a, buf_str(&b));
 }
 
+/* A claim that is being deleted accepts no new pods, and ends with its last pod. The garbage collector
+ * deletes a claim that the cache does not show yet. */
+static bool has_open_claims(const struct work *w) {
+        for (size_t i = 0; i < w->in->n_claims; i++)
+                if (!w->in->claims[i]->o.meta.deleted)
+                        return true;
+        return false;
+}
+
 static bool release_workload_rcts(struct work *w) {
         bool left = false;
         for (size_t i = 0; i < w->in->n_rcts; i++) {
@@ -640,6 +648,9 @@ static void name_all_left(struct left *l) {
                           in->rcts[i]->n_finalizers);
         for (size_t i = 0; i < in->n_cliques; i++)
                 name_left(l, &kube_cliques, &in->cliques[i]->o.meta, NULL, 0);
+        for (size_t i = 0; i < in->n_claims; i++)
+                if (!in->claims[i]->o.meta.deleted)
+                        name_left(l, &kube_resource_claims, &in->claims[i]->o.meta, NULL, 0);
 }
 
 /* Reports them at once if the cause is known. Otherwise they may disappear within seconds. */
@@ -701,7 +712,8 @@ static void plan_ending(struct work *w) {
                                              str_or(in->label_error, "")));
                 return;
         }
-        if (remove_go_objects(w) || release_workload_rcts(w)) {
+        bool open = has_open_claims(w);
+        if (remove_go_objects(w) || release_workload_rcts(w) || open) {
                 report_left(w);
                 return;
         }

@@ -139,13 +139,24 @@ static bool add_object(void *u, const struct kube_object *o) {
         return true;
 }
 
+struct own_claims {
+        const char *ns;
+        struct list list;
+};
+
+/* An owner reference does not reach another namespace. */
+static bool add_own_claim(void *u, const struct kube_object *o) {
+        struct own_claims *l = u;
+        return !streq(o->meta.ns, l->ns) || add_object(&l->list, o);
+}
+
 static void gather_shared(const struct controller *c, const struct compute_domain *cd,
                           const struct controller_domain *memory, struct arena *a, struct plan_input *ret) {
-        struct list claims = { .a = a };
-        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_BY_OWNER, cd->o.meta.uid, add_object,
+        struct own_claims claims = { .ns = cd->o.meta.ns, .list = { .a = a } };
+        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_BY_OWNER, cd->o.meta.uid, add_own_claim,
                               &claims);
-        ret->claims = (const struct claim_record *const *)(const void *)claims.items;
-        ret->n_claims = claims.n;
+        ret->claims = (const struct claim_record *const *)(const void *)claims.list.items;
+        ret->n_claims = claims.list.n;
         ret->claim_taken = memory && memory->claim_taken;
         ret->shared_device = shared_device_state(c);
         ret->shared_error = writes_error(c->writes, KEY_OF_SHARED);
