@@ -23,7 +23,7 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 #define LEASES "kube-node-lease"
 #define DEVICE "/dev/nvidia-caps-imex-channels/channel"
 
-static bool used, stands, changes, calm;
+static bool used, stands, changes, calm, shared;
 static unsigned count;
 
 /* A namespace may have half of the channels that others leave free. */
@@ -31,6 +31,14 @@ void channels_use(unsigned n_domains, bool standing) {
         used = true;
         stands = standing;
         count = (hostile_used() ? 6 : 2) * n_domains + 1;
+}
+
+void channels_use_shared(void) {
+        shared = true;
+}
+
+bool channels_shared(void) {
+        return shared;
 }
 
 unsigned channels_count(void) {

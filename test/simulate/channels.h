@@ -19,6 +19,9 @@ bool channels_change(void);
 void channels_begin(void);
 void channels_calm(void);
 bool channels_used(void);
+/* Enables ComputeDomains whose pods share one claim. Call it after channels_use(). */
+void channels_use_shared(void);
+bool channels_shared(void);
 bool channels_of_host(void);
 bool channels_standing(void);
 /* Returns the IMEX domain that a pod of that ComputeDomain uses on a node of that partition; a static string

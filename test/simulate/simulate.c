@@ -49,7 +49,7 @@ struct options {
         unsigned for_s; /* begins no more seeds after that; 0: no limit */
         const char *faults, *corpus;
         bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying,
-                crashing, changes, careless, go;
+                crashing, changes, careless, go, shared;
 };
 
 /* Optional features of a world, in the order of the corpus. */
@@ -70,6 +70,7 @@ static const struct {
         { "--isolation-changes", "changes", offsetof(struct options, changes) },
         { "--careless-restores", "careless", offsetof(struct options, careless) },
         { "--go-domains", "go", offsetof(struct options, go) },
+        { "--shared", "shared", offsetof(struct options, shared) },
 };
 
 static bool flag_is_set(const struct options *o, size_t i) {
@@ -211,6 +212,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 racks_use();
         if (o->channels || o->standing)
                 channels_use(o->domains, o->standing);
+        if (o->shared)
+                channels_use_shared();
         if (o->changes)
                 channels_use_changes(o->domains);
         if (o->restores || o->careless)
@@ -397,6 +400,7 @@ int main(int argc, char **argv) {
         good = faults_known(o.faults, &names) && good && !(o.racks && o.one_off) &&
                !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing) &&
                !(o.channels && (o.lying || o.crashing)) &&
+               !(o.shared && ((!o.channels && !o.standing) || o.racks || o.hostile || o.restores)) &&
                !(o.changes && (o.channels || o.standing || o.racks || o.fresh_pods));
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);

@@ -44,12 +44,13 @@ static const unsigned *offers_to(const struct domain *d) {
         snprintf(o.domain, sizeof o.domain, "%s", domain);
         for (size_t i = 0; i < store_count(K_SLICE); i++) {
                 const struct version *s = store_nth(K_SLICE, i);
-                if (!d->of_rack || racks_may_run(d->name, s))
+                if (s->node && (!d->of_rack || racks_may_run(d->name, s)))
                         o.free[number_of(node_named(s->node))] = s->channels;
         }
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
                 const struct version *c = store_nth(K_CLAIM, i);
-                if (c->device && str_starts(c->device, "channel-") && o.free[number_of(node_named(c->pool))])
+                if (c->device && str_starts(c->device, "channel-") && !streq(c->pool, CD_POOL_SHARED) &&
+                    o.free[number_of(node_named(c->pool))])
                         o.free[number_of(node_named(c->pool))]--;
         }
         return o.free;
@@ -64,6 +65,90 @@ struct node *choose_node(const struct domain *d) {
                         return n;
         }
         return NULL;
+}
+
+/* ---- pods that share a claim ---- */
+
+static const struct version *shared_claim(const struct domain *d) {
+        char name[64];
+        snprintf(name, sizeof name, "s-%s", d->name);
+        const struct version *c = store_get(K_CLAIM, USER_NS, name);
+        return c && strstr(c->json, d->uid) ? c : NULL;
+}
+
+/* The kubelet of a node prepares a claim once, so a node has one pod of the ComputeDomain here. */
+static bool has_pod_on(const struct domain *d, const struct node *n) {
+        for (unsigned i = 0; i < d->n_pods; i++)
+                if (d->pods[i].node == n)
+                        return true;
+        return false;
+}
+
+/* The label counts for allocated claims, too. */
+static struct node *choose_labelled(const struct domain *d) {
+        unsigned from = (unsigned)sim_draw(w.n_nodes);
+        for (unsigned i = 0; i < w.n_nodes; i++) {
+                struct node *n = &w.nodes[(from + i) % w.n_nodes];
+                const struct version *v = store_get(K_NODE, "", n->name);
+                if (n->exists && n->ready && !n->cordoned && v &&
+                    streq(version_label(v, CD_LABEL_SHARED), "true") && !has_pod_on(d, n))
+                        return n;
+        }
+        return NULL;
+}
+
+#define PROTECTION "'metadata':{'finalizers':%s}"
+
+/* Allocates the claim for the first pod, and deallocates it after the last one, as scheduler and claim
+ * controller do. */
+static void reserve_shared(const struct domain *d) {
+        const struct version *c = shared_claim(d);
+        struct buf b = BUF_INIT(16384);
+        if (!c)
+                return;
+        for (unsigned i = 0; i < d->n_pods; i++)
+                if (d->pods[i].node && d->pods[i].shares && !d->pods[i].unreserved)
+                        buf_addf(&b, "%s{'resource':'pods','name':'p%u','uid':'p%u'}", b.n ? "," : "", i, i);
+        if (b.n && !c->pool) {
+                world_patch(K_CLAIM, c, false, "{" PROTECTION "}",
+                            "['resource.kubernetes.io/delete-protection']");
+                allocate(c->name, USER_NS, CD_POOL_SHARED, CD_DEVICE_SHARED, "ComputeDomainChannelConfig",
+                         d->uid, true, "p");
+                c = shared_claim(d);
+        }
+        if (b.n) {
+                world_patch(K_CLAIM, c, true, "{'status':{'reservedFor':[%s]}}", buf_str(&b));
+        } else if (c->pool) {
+                world_patch(K_CLAIM, c, true, "{'status':{'allocation':null,'reservedFor':null}}");
+                c = shared_claim(d);
+                if (c)
+                        world_patch(K_CLAIM, c, false, "{" PROTECTION "}", "null");
+        }
+        buf_done(&b);
+}
+
+/* The claim no longer names the pod: its last container has ended, or its object was deleted by force. */
+static void unreserve(struct domain *d, struct user_pod *p) {
+        if (!p->shares) {
+                delete_claim(USER_NS, p->claim);
+                return;
+        }
+        p->unreserved = true;
+        reserve_shared(d);
+}
+
+static void begin_sharing(struct domain *d, struct user_pod *p) {
+        const struct version *c = shared_claim(d);
+        struct node *n = c && !version_deleted(c) ? choose_labelled(d) : NULL;
+        if (!n)
+                return;
+        p->node = n;
+        p->shares = p->own = true;
+        snprintf(p->claim, sizeof p->claim, "%s", c->name);
+        held_init(&p->held, number_of(n), true, USER_NS, p->claim, c->uid, d->uid, true);
+        p->state = POD_ALLOCATED;
+        p->since_ms = sim_now_ms();
+        reserve_shared(d);
 }
 
 static void claim_of_template(struct domain *d, struct user_pod *p) {
@@ -85,10 +170,10 @@ static void claim_of_template(struct domain *d, struct user_pod *p) {
         p->state = POD_CLAIMED;
 }
 
-static void pod_gone(struct user_pod *p) {
+static void pod_gone(struct domain *d, struct user_pod *p) {
         enum state next = p->again ? POD_WAITS : POD_NONE;
         held_forget(&p->held);
-        delete_claim(USER_NS, p->claim);
+        unreserve(d, p);
         *p = (struct user_pod){ .state = next };
 }
 
@@ -114,14 +199,17 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 /* Deleted with its Node; a running kubelet ends it. */
                 p->again = p->state != POD_ENDS && !d->ends;
                 p->collected = true;
-                delete_claim(USER_NS, p->claim);
+                unreserve(d, p);
                 end_pod(p);
         }
         switch (p->state) {
         case POD_NONE:
                 return;
         case POD_WAITS:
-                claim_of_template(d, p);
+                if (d->shares)
+                        begin_sharing(d, p);
+                else
+                        claim_of_template(d, p);
                 return;
         case POD_CLAIMED:
                 p->node = choose_node(d);
@@ -135,8 +223,9 @@ static void step_pod(struct domain *d, struct user_pod *p) {
         case POD_ALLOCATED:
                 if (!n->power || !n->connected || !n->exists)
                         return;
-                held_init(&p->held, number_of(n), true, USER_NS, p->claim,
-                          store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
+                if (!p->shares)
+                        held_init(&p->held, number_of(n), true, USER_NS, p->claim,
+                                  store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
                 if (p->retry)
                         held_sync(&p->held);
                 p->retry = false;
@@ -154,7 +243,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 return;
         case POD_ENDS:
                 if (!n || (n->power && n->connected && now >= p->ends_ms && held_unprepare(&p->held)))
-                        pod_gone(p);
+                        pod_gone(d, p);
                 return;
         }
 }
@@ -185,12 +274,15 @@ static bool has_pods(const struct domain *d) {
 }
 
 static void make_domain(struct domain *d) {
+        _cleanup_(freep) char *claim =
+                channels_shared() ? xasprintf(",'resourceClaim':{'name':'s-%s'}", d->name) : xstrdup("");
+        d->shares = channels_shared() && sim_chance(70);
         if (!d->of_rack)
                 world_create(K_DOMAIN, USER_NS,
                              "{'apiVersion':'" CD_API_VERSION
                              "','metadata':{'name':'%s'},'spec':{'numNodes':0,'channel':{"
-                             "'resourceClaimTemplate':{'name':'t-%s'}}}}",
-                             d->name, d->name);
+                             "'resourceClaimTemplate':{'name':'t-%s'}%s}}}",
+                             d->name, d->name, claim);
         snprintf(d->uid, sizeof d->uid, "%s", store_get(K_DOMAIN, USER_NS, d->name)->uid);
         d->lives = true;
         d->ends = false;
@@ -246,7 +338,7 @@ void force_end(struct domain *d) {
         end_domain(d);
         for (unsigned i = 0; i < d->n_pods; i++) {
                 end_pod(&d->pods[i]);
-                delete_claim(USER_NS, d->pods[i].claim);
+                unreserve(d, &d->pods[i]);
         }
 }
 

@@ -315,9 +315,24 @@ static void look_at_pod(const struct version *p) {
         }
 }
 
+/* The owner of the claim, which is a ComputeDomain, does not exist any more. */
+static bool is_orphan(const struct version *c) {
+        const char *kind = version_str(c, "/metadata/ownerReferences/0/kind"),
+                   *name = version_str(c, "/metadata/ownerReferences/0/name");
+        if (!streq(kind, CD_KIND) || version_deleted(c))
+                return false;
+        const struct version *d = store_get(K_DOMAIN, c->ns, name);
+        return !d || !streq(d->uid, version_str(c, "/metadata/ownerReferences/0/uid"));
+}
+
 static void collect_claims(void) {
         for (size_t i = 0; i < store_count(K_CLAIM); i++) {
                 const struct version *c = store_nth(K_CLAIM, i), *p;
+                if (is_orphan(c) && soon()) {
+                        world_delete(K_CLAIM, c, false);
+                        i = SIZE_MAX;
+                        continue;
+                }
                 if (!streq(c->ns, DRIVER_NS))
                         continue;
                 p = store_get(K_POD, DRIVER_NS, c->name);

@@ -60,6 +60,8 @@ struct user_pod {
         bool collected; /* deleted with its Node; again: its owner creates another one */
         bool again;
         bool own; /* its claim is for an assigned channel */
+        bool shares;     /* its claim is the shared one of the ComputeDomain */
+        bool unreserved; /* the claim no longer names it */
         struct node *node;
         struct held held; /* its claim, as the kubelet of the node knows it */
         char claim[64];   /* also its name and UID */
@@ -72,6 +74,7 @@ struct domain {
         bool lives, ends;
         bool steady;  /* it lives long, and its pod runs for all of that time */
         bool of_rack; /* the controllers create it for a rack */
+        bool shares;  /* its pods share one claim */
         int64_t next_ms;
         struct user_pod pods[MAX_PODS];
         unsigned n_pods;
