@@ -67,7 +67,7 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	is 'map(select(.kind == "DeviceClass") | .metadata.name) | index("compute-domain-daemon.nvidia.com") != null'
 }
 
-# failure: a compromised controller writes claims or slices of others -> policies refuse it [compromised]
+# failure: a compromised controller writes claims or slices of others -> policies refuse it
 @test "the controller writes shared claims and the slice of their device, and no other claim or slice" {
 	render "${channel[@]}"
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"] and

@@ -127,7 +127,7 @@ static void reserve_shared(const struct domain *d) {
         buf_done(&b);
 }
 
-/* The claim no longer names the pod: its last container has ended, or its object was deleted by force. */
+/* The claim no longer names the pod: its last container has ended, or its object was force-deleted. */
 static void unreserve(struct domain *d, struct user_pod *p) {
         if (!p->shares) {
                 delete_claim(USER_NS, p->claim);
