@@ -77,8 +77,8 @@ static const struct claim_object *claim_with_device(struct pod_case *c) {
         VIEW_EACH(c->v, VIEW_CLAIMS, struct claim_object, x)
         for (size_t i = 0; x != c->claim && i < x->claim.n_results; i++) {
                 const struct claim_result *r = &x->claim.results[i];
-                if (claim_result_is_channel(r) && !r->admin_access && streq(r->pool, mine->results[0].pool) &&
-                    streq(r->device, mine->results[0].device))
+                if (claim_result_is_channel(r) && !claim_result_is_shared(r) && !r->admin_access &&
+                    streq(r->pool, mine->results[0].pool) && streq(r->device, mine->results[0].device))
                         return x;
         }
         return NULL;

@@ -126,7 +126,7 @@ static void add_claims(struct inventory_building *b) {
         VIEW_EACH(b->v, VIEW_CLAIMS, struct claim_object, c)
         for (size_t i = 0; i < c->claim.n_results; i++) {
                 const struct claim_result *r = &c->claim.results[i];
-                if (!claim_result_is_channel(r) || r->admin_access)
+                if (!claim_result_is_channel(r) || claim_result_is_shared(r) || r->admin_access)
                         continue;
                 struct inventory_node *n = building_node(b, r->pool);
                 GROW(n->holders, n->n_holders, n->cap_holders);
