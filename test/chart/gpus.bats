@@ -144,8 +144,8 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 
 @test "roles and policies restrict both programs of the plugin's account to their node, their drivers and their names" {
 	render "${on[@]}"
-	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events"]'
-	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | all(.resources != ["pods"]) and
+	is '[named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.verbs - ["get", "list", "watch"] != []) | .resources[]] == ["resourceslices", "events", "pods"]'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules | all(.resources != ["pods"] or .verbs == ["patch"]) and
 		(.[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"])'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-resourceslices").spec.validations |
 		any(.expression | contains("s.driver in [\u0027compute-domain.nvidia.com\u0027, \u0027gpu.nvidia.com\u0027]")) and any(.expression | contains("s.?nodeName.orValue(\u0027\u0027) == variables.node"))'
