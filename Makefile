@@ -12,6 +12,7 @@
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 keeps it; MODE=host: host-managed IMEX; MODE=rack: racks; MODE=gpus: also GPUs)
 #   make bench      measure latency and cost (MODES, FIGURES, PAIRS, SIZES, VALUES: see test/bench/run)
+#   make bench-claims   what a claim per pod, a shared claim and the claim of a PodGroup cost in Kubernetes itself (CD_KUBERNETES, ROUNDS, SIZES, FORMS: see test/bench/claims)
 #   make scale      the controller with thousands of simulated nodes and a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make matrix     the main tests on each version of Kubernetes since 1.32, for hours the first time; writes docs/reference/versions.md
@@ -49,7 +50,7 @@ standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nv
 FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos helm html
 
-.PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench scale \
+.PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench bench-claims scale \
 	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long html-long matrix pictures page-picture reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
@@ -242,6 +243,10 @@ demo: image-$(own_arch)
 
 bench: all image-$(own_arch)
 	test/bench/run
+
+bench-claims: $(build)/build.ninja
+	ninja -C $(build) test/unit/dra/interop_server
+	test/bench/claims
 
 scale: all
 	test/scale/run $(if $(JSON),--json $(JSON))

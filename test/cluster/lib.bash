@@ -30,9 +30,9 @@ helm_alone_bin=$cache/helm-$helm_version-alone
 debian_root=$cache/debian-$debian_suite
 prometheus_root=$cache/prometheus-$debian_suite
 # Debian's runc cannot run pods in a user namespace. For one version of Kubernetes, a newer containerd and runc are
-# built.
+# built. With CD_RUNTIME=debian this version has Debian's, too.
 runtime_bin=
-[[ ${CD_KUBERNETES:-} != 1.36 ]] || runtime_bin=$cache/runtime-$(cat "$here"/programs/{containerd,runc}/go.mod | sha256sum | cut -c1-12)
+[[ ${CD_KUBERNETES:-} != 1.36 || ${CD_RUNTIME:-} == debian ]] || runtime_bin=$cache/runtime-$(cat "$here"/programs/{containerd,runc}/go.mod | sha256sum | cut -c1-12)
 own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*} | sha256sum | cut -c1-12)
 go_driver_bin=$cache/go-driver-$(cat "$here"/programs/go-driver/* | sha256sum | cut -c1-12)
 go_gpu_bin=$cache/go-gpu-$(cat "$here"/programs/go-gpu/* | sha256sum | cut -c1-12)

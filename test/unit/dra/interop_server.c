@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interop_server: a DRA plugin for the Go client in interop/. The claim's name chooses its answer.
+/* interop_server: a DRA plugin for the Go client in interop/, and for the kubelets of test/bench/claims. The
+ * claim's name chooses its answer.
  *
- *     interop_server <folder>
+ *     interop_server <folder> [<plugin folder>]
  *
- * Serves <folder>/plugin/dra.sock and <folder>/test.example.com-reg.sock, prints "ready", then a line for
- * each action of the kubelet's side, and ends on SIGTERM. */
+ * Serves <plugin folder>/dra.sock (default: <folder>/plugin) and <folder>/test.example.com-reg.sock, prints
+ * "ready", then a line for each action of the kubelet's side, and ends on SIGTERM. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,9 +116,9 @@ int main(int argc, char **argv) {
         uv_loop_t loop;
         uv_signal_t term;
         struct err e;
-        if (argc != 2)
+        if (argc != 2 && argc != 3)
                 return 2;
-        _cleanup_(freep) char *dir = file_join(argv[1], "plugin");
+        _cleanup_(freep) char *dir = argc == 3 ? xstrdup(argv[2]) : file_join(argv[1], "plugin");
         const struct dra_plugin_options options = {
                 .driver_name = "test.example.com",
                 .plugin_dir = dir,
