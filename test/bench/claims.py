@@ -146,11 +146,13 @@ class Claims:
             self.allocate(claim_of(form))
 
     def allocate(self, claim):
-        """Allocates a claim without reserving it. Without the scheduler's finalizer, Kubernetes does not deallocate it when nothing uses it."""
+        """Allocates a claim without reserving it. Without the scheduler's finalizer, Kubernetes does not deallocate it when nothing uses it.
+        Without a time stamp, the scheduler would add one when it reserves the claim, and the API server would refuse to change an allocation."""
         if self.k.get(f"{CLAIMS}/{claim}").get("status", {}).get("allocation"):
             return
         result = {"request": REQUEST, "driver": DRIVER, "pool": POOL, "device": DEVICE, "shareID": str(uuid.uuid4())}
-        self.controller.patch(f"{CLAIMS}/{claim}/status", {"status": {"allocation": {"devices": {"results": [result]}, "nodeSelector": SELECTOR}}})
+        self.controller.patch(f"{CLAIMS}/{claim}/status", {"status": {"allocation": {
+            "devices": {"results": [result]}, "nodeSelector": SELECTOR, "allocationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}})
 
     def start(self, form, n, name):
         """Sends the requests of a user, and of our controller, that start a Job of a form."""
