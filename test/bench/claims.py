@@ -16,6 +16,10 @@ The forms of a Job with one pod per node:
     job-gang          a Job with spec.scheduling, without a claim   (1.37, with the gate WorkloadWithJob)
     job-group         a Job with spec.scheduling that names the claim
 
+A gang that has to wait until nodes are free is measured separately ("late"), also in the form
+
+    group-kept        as group-reserved, and the controller reserves the claim again each time that the scheduler removes the reservation
+
 Each round measures all forms in turns. Ratios compare a run with the plain run of the same round. A pod is "delayed by a race" if the
 scheduler reported FailedScheduling for a pod of its Job; the delay is the time of the last bind, less that of the plain run of the same round."""
 
@@ -48,6 +52,11 @@ WRITES = {
 
 ALL = ("plain", "template", "named-unused", "named-used", "named-allocated", "gang", "group-unused", "group-allocated", "group-reserved", "group-template")
 JOBS = ("job-gang", "job-group")
+LATE = ("gang", "group-reserved", "group-kept")
+# Forms whose claim a controller allocates in advance.
+IN_ADVANCE = ("named-allocated", "group-allocated", "group-reserved", "group-kept", "job-group")
+# How long a late gang waits for nodes.
+LATE_S = 6
 DRA = "/apis/resource.k8s.io/v1"
 CLAIMS, PODS = f"{DRA}/namespaces/{NS}/resourceclaims", f"/api/v1/namespaces/{NS}/pods"
 # interop_server answers a claim without devices if its name begins with "none". The names of claims from templates begin with the Job's.
@@ -87,7 +96,8 @@ class Claims:
         self.group = next(v for v in ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2") if v in versions)
         self.groups = f"/apis/{self.group}/namespaces/{NS}/podgroups"
         self.pods = Watch(self.k, PODS, self.see_pod)
-        self.claims = Watch(self.k, CLAIMS)
+        self.kept, self.kept_again = None, 0
+        self.claims = Watch(self.k, CLAIMS, self.see_claim)
         self.podgroups = Watch(self.k, self.groups)
         self.events = Watch(self.k, f"/api/v1/namespaces/{NS}/events")
         self.set_up(forms)
@@ -99,6 +109,20 @@ class Claims:
             seen.setdefault("bound", arrived)
         if running(o):
             seen.setdefault("running", arrived)
+
+    def see_claim(self, kind, o, arrived):
+        """Reserves the claim again for the PodGroup for which it has to stay reserved."""
+        group = self.kept
+        if kind != "DELETED" and group and o["metadata"]["name"] == claim_of("group-kept") and not o.get("status", {}).get("reservedFor"):
+            try:
+                self.reserve(claim_of("group-kept"), group, o["metadata"]["resourceVersion"])
+                self.kept_again += 1
+            except RuntimeError as e:
+                self.log(f"not reserved again: {e}")  # another change, which arrives later
+
+    def reserve(self, claim, group, version=None):
+        ref = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": group["name"], "uid": group["uid"]}
+        self.controller.patch(f"{CLAIMS}/{claim}/status", {"metadata": {"resourceVersion": version}, "status": {"reservedFor": [ref]}})
 
     def make(self, path, body):
         """Creates an object that an earlier run on this cluster may have created."""
@@ -115,9 +139,9 @@ class Claims:
             "devices": [{"name": DEVICE, "allowMultipleAllocations": True}]}})
         self.make(f"{DRA}/namespaces/{NS}/resourceclaimtemplates", {"metadata": {"name": TEMPLATE}, "spec": {"spec": CLAIM_SPEC}})
         for form in forms:
-            if form.startswith("named-") or form in ("group-unused", "group-allocated", "group-reserved", "job-group"):
+            if form.startswith("named-") or form == "group-unused" or form in IN_ADVANCE:
                 self.make(CLAIMS, {"metadata": {"name": claim_of(form)}, "spec": CLAIM_SPEC})
-        if allocated := [f for f in forms if f in ("named-allocated", "group-allocated", "group-reserved", "job-group")]:
+        if allocated := [f for f in forms if f in IN_ADVANCE]:
             self.allow(allocated)
         if "named-used" in forms:
             holder = {"restartPolicy": "Never", "resourceClaims": [{"name": "channel", "resourceClaimName": claim_of("named-used")}],
@@ -169,9 +193,10 @@ class Claims:
             if form != "gang":
                 spec["resourceClaims"] = [claim]
             made = self.k.create(self.groups, {"apiVersion": self.group, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec})
-            if form == "group-reserved":
-                group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": name, "uid": made["metadata"]["uid"]}
-                self.controller.patch(f"{CLAIMS}/{claim_of(form)}/status", {"status": {"reservedFor": [group]}})
+            if form in ("group-reserved", "group-kept"):
+                self.reserve(claim_of(form), made["metadata"])
+            if form == "group-kept":
+                self.kept = made["metadata"]
         if form in JOBS:
             body["spec"]["scheduling"] = {"schedulingPolicy": {"gang": {"minCount": n}}}
             if form == "job-group":
@@ -179,6 +204,7 @@ class Claims:
         self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", body)
 
     def remove(self, form, name):
+        self.kept = None
         self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
         self.pods.wait(lambda pods: not self.of(name, pods), 120, "pods deleted")
         if form == "gang" or form.startswith("group-"):
@@ -194,7 +220,7 @@ class Claims:
             return users == ["holder"]
         if name in (claim_of("named-unused"), claim_of("group-unused")):
             return not users and not status.get("allocation") and not claim["metadata"].get("finalizers")
-        return name in (claim_of("named-allocated"), claim_of("group-allocated"), claim_of("group-reserved"), claim_of("job-group")) and not users
+        return name in map(claim_of, IN_ADVANCE) and not users
 
     @staticmethod
     def of(name, pods):
@@ -265,6 +291,23 @@ class Claims:
                 "groups_before": text(groups_before), "groups_life": text(groups_life),
                 "conflicts_before": text(conflicts), "conflicts_life": text(conflicts_life), "failed": failed}
 
+    def late(self, form, n):
+        """Starts a gang while another Job has all nodes, and then deletes that Job. Returns what was seen."""
+        self.serial += 1
+        before, name, self.kept_again = f"none-before-{self.serial}", f"none-{form}-{self.serial}", 0
+        self.start("plain", n, before)
+        self.pods.wait(lambda pods: sum(map(running, self.of(before, pods))) == n, 240, before)
+        self.start(form, n, name)
+        time.sleep(LATE_S)
+        reserved = form != "gang" and bool(self.k.get(f"{CLAIMS}/{claim_of(form)}")["status"].get("reservedFor"))
+        self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{before}")
+        free = self.pods.wait(lambda pods: not self.of(before, pods), 120, "nodes free")
+        end = self.pods.wait(lambda pods: sum(map(running, self.of(name, pods))) == n, 240, f"{name} with {n} pods")
+        self.remove(form, name)
+        bind = {pod: texts for pod, texts in self.failures(name).items() if any("PreBind" in text for text in texts)}
+        self.when.clear()
+        return {"form": form, "seconds": end - free, "reserved": reserved, "again": self.kept_again, "bind_failed": bind}
+
 
 def verdict(met):
     return "met" if met else "**missed**"
@@ -317,6 +360,17 @@ def races_table(runs, forms, n):
     return lines
 
 
+def late_table(runs, n):
+    lines = [f"| gang of {n} that waits {LATE_S} s | still reserved then | reserved again, per Job | Jobs with failed binds | pods with them, of all | "
+             "nodes free to all Running |", "|---|---|---|---|---|---|"]
+    for form in LATE:
+        mine = [r for r in runs if r["form"] == form]
+        lines.append(f"| {form} | {sum(r['reserved'] for r in mine)} of {len(mine)} | {statistics.median(r['again'] for r in mine):g} | "
+                     f"{sum(bool(r['bind_failed']) for r in mine)} of {len(mine)} | {sum(len(r['bind_failed']) for r in mine)} of {len(mine) * n} | "
+                     f"{quartiles([r['seconds'] for r in mine])} s |")
+    return lines
+
+
 def messages(runs):
     found = collections.Counter()
     for r in runs:
@@ -334,13 +388,14 @@ def main():
     p.add_argument("--rounds", type=int, default=9)
     p.add_argument("--sizes", default="1,12")
     p.add_argument("--forms", default=",".join(ALL))
+    p.add_argument("--late", type=int, default=0, help="how often late gangs are measured")
     p.add_argument("--output", required=True, help="beginning of the names of the written files")
     a = p.parse_args()
     log = lambda text: print(f"claims: {text}", file=sys.stderr, flush=True)
     forms, sizes = a.forms.split(","), [int(s) for s in a.sizes.split(",")]
-    b = Claims(a.kubectl, a.audit_log, forms, log)
-    runs = []
-    for i in range(-1, a.rounds):
+    b = Claims(a.kubectl, a.audit_log, forms + ["group-reserved", "group-kept"] * (a.late > 0), log)
+    runs, late = [], []
+    for i in range(-1, a.rounds) if a.rounds else ():
         for n in sizes:
             line = []
             # Another form is the first in each round.
@@ -351,10 +406,18 @@ def main():
                 if i >= 0:
                     runs.append(seen)
             log(f"{f'round {i + 1} of {a.rounds}' if i >= 0 else 'not measured'}, {n} pods, seconds: " + ", ".join(line))
+    for i in range(a.late):
+        for form in LATE:
+            late.append(b.late(form, sizes[-1]))
+            log(f"late, {i + 1} of {a.late}: {form} {late[-1]['seconds']:.2f} s, {len(late[-1]['bind_failed'])} failed")
     with open(a.output + ".json", "w") as f:
-        json.dump({"version": a.version, "notes": b.notes, "runs": runs}, f, indent=1)
-    lines = [f"Kubernetes {a.version}, {a.rounds} rounds; medians, quartiles in parentheses.", ""] + times_table(runs, forms, sizes) + [""]
-    lines += writes_table(runs, forms, sizes[-1]) + [""] + races_table(runs, forms, sizes[-1]) + [""] + messages(runs) + [f"* {note}" for note in b.notes]
+        json.dump({"version": a.version, "notes": b.notes, "runs": runs, "late": late}, f, indent=1)
+    lines = [f"Kubernetes {a.version}, {a.rounds} rounds; medians, quartiles in parentheses.", ""]
+    if runs:
+        lines += times_table(runs, forms, sizes) + [""] + writes_table(runs, forms, sizes[-1]) + [""] + races_table(runs, forms, sizes[-1]) + [""]
+    if late:
+        lines += late_table(late, sizes[-1]) + [""]
+    lines += messages(runs) + [f"* {note}" for note in b.notes]
     open(a.output + ".md", "w").close()
     publish(lines, a.output + ".md")
 
