@@ -8,6 +8,8 @@ The forms of a Job with one pod per node:
     named-unused      all pods name one claim, which nothing uses: the first pod lets the scheduler allocate it
     named-used        the same, but another pod uses the claim
     named-allocated   the same, but a controller has allocated the claim in advance, and no pod uses it
+    named-gated       the same, and the pods have a scheduling gate; the controller reserves the claim for all pods that it has seen, with one
+                      write, and then removes their gates
     gang              pods of a PodGroup with gang scheduling, without a claim
     group-unused      the PodGroup names the claim, and nothing uses it
     group-allocated   the same, but a controller has allocated the claim
@@ -26,8 +28,11 @@ scheduler reported FailedScheduling for a pod of its Job; the delay is the time 
 import argparse
 import collections
 import json
+import queue
+import re
 import statistics
 import sys
+import threading
 import time
 import uuid
 
@@ -38,7 +43,7 @@ from kubeapi import Cluster, NotFound, Watch
 RATIO = {
     "template": 1.10,
     "named-unused": 1.08, "group-unused": 1.08,  # the first pods since the claim was last unused
-    "named-used": 1.05, "named-allocated": 1.05, "group-allocated": 1.05, "group-reserved": 1.05,
+    "named-used": 1.05, "named-allocated": 1.05, "named-gated": 1.05, "group-allocated": 1.05, "group-reserved": 1.05,
     "group-kept": 1.05,
 }
 # No Job may be delayed by more than this by a race.
@@ -46,18 +51,18 @@ DELAY_S = 1.0
 # Successful writes about claims by the resourceclaim controller and the garbage collector, per pod: before all pods run, and until the Job
 # and its claims are deleted. The last pod of a claim may cost one more.
 WRITES = {
-    "named-unused": (0, 1), "named-used": (0, 1), "named-allocated": (0, 1),
+    "named-unused": (0, 1), "named-used": (0, 1), "named-allocated": (0, 1), "named-gated": (0, 1),
     "group-unused": (0, 0), "group-allocated": (0, 0), "group-reserved": (0, 0), "group-kept": (0, 0),
     "group-template": (1, 1),
 }
 # ----
 
-ALL = ("plain", "template", "named-unused", "named-used", "named-allocated", "gang", "group-unused", "group-allocated", "group-reserved", "group-kept",
-       "group-template")
+ALL = ("plain", "template", "named-unused", "named-used", "named-allocated", "named-gated", "gang", "group-unused", "group-allocated", "group-reserved",
+       "group-kept", "group-template")
 JOBS = ("job-gang", "job-group")
 LATE = ("gang", "group-reserved", "group-kept")
 # Forms whose claim a controller allocates in advance.
-IN_ADVANCE = ("named-allocated", "group-allocated", "group-reserved", "group-kept", "job-group")
+IN_ADVANCE = ("named-allocated", "named-gated", "group-allocated", "group-reserved", "group-kept", "job-group")
 # How long a late gang waits for nodes.
 LATE_S = 6
 DRA = "/apis/resource.k8s.io/v1"
@@ -94,6 +99,8 @@ class Claims:
     def __init__(self, kubectl, audit_log, forms, log):
         self.k, self.controller, self.audit_log, self.log = Cluster(kubectl), Controller(kubectl), audit_log, log
         self.serial, self.when, self.notes = 0, {}, []
+        self.gated, self.users = queue.Queue(), []
+        threading.Thread(target=self.open_gates, daemon=True).start()
         own_namespace(self.k)
         versions = [v["groupVersion"] for v in self.k.get("/apis/scheduling.k8s.io")["versions"]]
         self.group = next(v for v in ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2") if v in versions)
@@ -112,6 +119,19 @@ class Claims:
             seen.setdefault("bound", arrived)
         if running(o):
             seen.setdefault("running", arrived)
+        if kind == "ADDED" and o["spec"].get("schedulingGates"):
+            self.gated.put(o["metadata"])
+
+    def open_gates(self):
+        """Reserves the claim for pods with a gate, and removes their gates: several at a time if several have arrived."""
+        while True:
+            new = [self.gated.get()]
+            while not self.gated.empty():
+                new.append(self.gated.get())
+            self.users += [{"resource": "pods", "name": pod["name"], "uid": pod["uid"]} for pod in new]
+            self.controller.patch(f"{CLAIMS}/{claim_of('named-gated')}/status", {"status": {"reservedFor": self.users}})
+            for pod in new:
+                self.controller.patch(f"{PODS}/{pod['name']}", {"spec": {"schedulingGates": None}})
 
     def see_podgroup(self, kind, o, arrived):
         if kind == "ADDED" and any(c.get("resourceClaimName") == claim_of("group-kept") for c in o["spec"].get("resourceClaims") or []):
@@ -174,7 +194,8 @@ class Claims:
             self.notes.append("the status of a claim can be allocated without the permission resourceclaims/binding")
         except RuntimeError as e:
             self.notes.append(f"without the permission resourceclaims/binding: {e}")
-        self.k.patch(f"{roles}/bench-controller", {"rules": rules("resourceclaims", "resourceclaims/status", "resourceclaims/binding")})
+        self.k.patch(f"{roles}/bench-controller", {"rules": rules("resourceclaims", "resourceclaims/status", "resourceclaims/binding") + [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}]})
         time.sleep(2)
         for form in forms:
             self.allocate(claim_of(form))
@@ -197,6 +218,8 @@ class Claims:
         if form.startswith("named-") or form.startswith("group-") or form == "job-group":
             pod["resourceClaims"] = [claim]
             pod["containers"][0]["resources"]["claims"] = [{"name": "channel"}]
+        if form == "named-gated":
+            pod["schedulingGates"] = [{"name": f"{DRIVER}/reserved"}]
         if form == "gang" or form.startswith("group-"):
             pod["schedulingGroup"] = {"podGroupName": name}
             spec = {"schedulingPolicy": {"gang": {"minCount": n}}}
@@ -212,7 +235,7 @@ class Claims:
         self.k.create(f"/apis/batch/v1/namespaces/{NS}/jobs", body)
 
     def remove(self, form, name):
-        self.kept = None
+        self.kept, self.users = None, []
         self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
         self.pods.wait(lambda pods: not self.of(name, pods), 120, "pods deleted")
         if form == "gang" or form.startswith("group-"):
@@ -253,7 +276,7 @@ class Claims:
                 who = COMPONENTS.get(user, "kubelet" if user.startswith("system:node:") else user.rsplit(":", 1)[-1])
                 resource = ref["resource"]
                 what = f"{e['verb']} {resource}" + (f"/{ref['subresource']}" if ref.get("subresource") else "")
-                about_claims = resource == "resourceclaims" or (who == "resourceclaim controller" and resource in ("pods", "podgroups"))
+                about_claims = resource == "resourceclaims" or (who in ("resourceclaim controller", "our controller") and resource in ("pods", "podgroups"))
                 if code == 409:
                     conflicts[who] += about_claims
                 elif code < 300 and about_claims:
@@ -295,6 +318,7 @@ class Claims:
         return {"form": form, "pods": n, "seconds": end - start, "last_bound": max(t["bound"] for t in seen),
                 "bound": sorted(t["bound"] for t in seen), "running": sorted(t["running"] for t in seen),
                 "counted": (counted(claims_before), counted(claims_life)), "scheduler": sum(v for (who, _), v in claims_before.items() if who == "scheduler"),
+                "ours": sum(v for (who, _), v in claims_before.items() if who == "our controller"),
                 "claims_before": text(claims_before), "claims_life": text(claims_life),
                 "groups_before": text(groups_before), "groups_life": text(groups_life),
                 "conflicts_before": text(conflicts), "conflicts_life": text(conflicts_life), "failed": failed}
@@ -339,8 +363,8 @@ def times_table(runs, forms, sizes):
 def writes_table(runs, forms, n):
     """Medians per pod."""
     per_pod = lambda values: f"{statistics.median(values) / n:.2f}"
-    lines = [f"| form, {n} pods | resourceclaim controller and garbage collector, per pod: before / life | limit | | scheduler, per pod | conflicts per Job | "
-             "about PodGroups, per Job |", "|---|---|---|---|---|---|---|"]
+    lines = [f"| form, {n} pods | resourceclaim controller and garbage collector, per pod: before / life | limit | | scheduler, per pod | our controller, per "
+             "Job | conflicts per Job | about PodGroups, per Job |", "|---|---|---|---|---|---|---|---|"]
     for form in forms:
         mine = [r for r in runs if r["form"] == form and r["pods"] == n]
         before, life = ([r["counted"][i] for r in mine] for i in (0, 1))
@@ -351,7 +375,8 @@ def writes_table(runs, forms, n):
             limit = f"{WRITES[form][0]} / {WRITES[form][1]} | {verdict(met)}"
         conflicts = [sum(r["conflicts_life"].values()) for r in mine]
         groups = [sum(r["groups_life"].values()) for r in mine]
-        lines.append(f"| {form} | {per_pod(before)} / {per_pod(life)} | {limit} | {per_pod([r['scheduler'] for r in mine])} | {statistics.median(conflicts):g} | "
+        lines.append(f"| {form} | {per_pod(before)} / {per_pod(life)} | {limit} | {per_pod([r['scheduler'] for r in mine])} | "
+                     f"{statistics.median(r['ours'] for r in mine):g} | {statistics.median(conflicts):g} | "
                      f"{statistics.median(groups):g} |")
     return lines
 
@@ -384,7 +409,7 @@ def messages(runs):
     for r in runs:
         for texts in r["failed"].values():
             for text in texts:
-                found[(r["form"], text.replace(f"{NS}/{claim_of(r['form'])}", "CLAIM").replace(claim_of(r["form"]), "CLAIM")[:200])] += 1
+                found[(r["form"], re.sub(rf"({NS}/)?none-{r['form']}(-[0-9]+-channel-[a-z0-9]+)?", "CLAIM", text)[:160])] += 1
     return [f"* {form}, {count} times: {text}" for (form, text), count in found.most_common()]
 
 
