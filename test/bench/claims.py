@@ -17,6 +17,7 @@ The forms of a Job with one pod per node:
     group-kept        the same, but the controller reserves the claim when its watch shows the PodGroup, beside the user's next request; and
                       again each time that the scheduler removes the reservation
     group-template    the PodGroup names a template
+    group-template-kept   the same, and the controller allocates and reserves the claim when its watch shows it
     job-gang          a Job with spec.scheduling, without a claim   (1.37, with the gate WorkloadWithJob)
     job-group         a Job with spec.scheduling that names the claim
 
@@ -44,7 +45,7 @@ RATIO = {
     "template": 1.10,
     "named-unused": 1.08, "group-unused": 1.08,  # the first pods since the claim was last unused
     "named-used": 1.05, "named-allocated": 1.05, "named-gated": 1.05, "group-allocated": 1.05, "group-reserved": 1.05,
-    "group-kept": 1.05,
+    "group-kept": 1.05, "group-template-kept": 1.05,
 }
 # No Job may be delayed by more than this by a race.
 DELAY_S = 1.0
@@ -53,12 +54,12 @@ DELAY_S = 1.0
 WRITES = {
     "named-unused": (0, 1), "named-used": (0, 1), "named-allocated": (0, 1), "named-gated": (0, 1),
     "group-unused": (0, 0), "group-allocated": (0, 0), "group-reserved": (0, 0), "group-kept": (0, 0),
-    "group-template": (1, 1),
+    "group-template": (1, 1), "group-template-kept": (1, 1),
 }
 # ----
 
 ALL = ("plain", "template", "named-unused", "named-used", "named-allocated", "named-gated", "gang", "group-unused", "group-allocated", "group-reserved",
-       "group-kept", "group-template")
+       "group-kept", "group-template", "group-template-kept")
 JOBS = ("job-gang", "job-group")
 LATE = ("gang", "group-reserved", "group-kept")
 # Forms whose claim a controller allocates in advance.
@@ -136,23 +137,29 @@ class Claims:
     def see_podgroup(self, kind, o, arrived):
         if kind == "ADDED" and any(c.get("resourceClaimName") == claim_of("group-kept") for c in o["spec"].get("resourceClaims") or []):
             self.kept = o["metadata"]
-            self.keep()
+            self.keep(lambda: self.reserve(claim_of("group-kept"), self.kept))
 
     def see_claim(self, kind, o, arrived):
+        owner = next(iter(o["metadata"].get("ownerReferences") or []), {})
+        if kind == "ADDED" and owner.get("kind") == "PodGroup" and owner["name"].startswith("none-group-template-kept-"):
+            self.keep(lambda: self.allocate(o["metadata"]["name"], owner))
         if kind != "DELETED" and o["metadata"]["name"] == claim_of("group-kept") and self.kept and not o.get("status", {}).get("reservedFor"):
-            self.keep()
+            self.keep(lambda: self.reserve(claim_of("group-kept"), self.kept))
 
-    def keep(self):
-        """Reserves the claim for the PodGroup for which it has to stay reserved."""
+    def keep(self, write):
+        """Reserves a claim for a PodGroup. If the scheduler was faster, this fails."""
         try:
-            self.reserve(claim_of("group-kept"), self.kept)
+            write()
             self.reserved += 1
         except RuntimeError as e:
             self.log(f"not reserved: {e}")
 
     def reserve(self, claim, group):
-        ref = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": group["name"], "uid": group["uid"]}
-        self.controller.patch(f"{CLAIMS}/{claim}/status", {"status": {"reservedFor": [ref]}})
+        self.controller.patch(f"{CLAIMS}/{claim}/status", {"status": {"reservedFor": [self.reference(group)]}})
+
+    @staticmethod
+    def reference(group):
+        return {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": group["name"], "uid": group["uid"]}
 
     def make(self, path, body):
         """Creates an object that an earlier run on this cluster may have created."""
@@ -200,20 +207,22 @@ class Claims:
         for form in forms:
             self.allocate(claim_of(form))
 
-    def allocate(self, claim):
-        """Allocates a claim without reserving it. Without the scheduler's finalizer, Kubernetes does not deallocate it when nothing uses it.
+    def allocate(self, claim, group=None):
+        """Allocates a claim, and reserves it if a PodGroup is given. Without the scheduler's finalizer, Kubernetes does not deallocate an unused claim.
         Without a time stamp, the scheduler would add one when it reserves the claim, and the API server would refuse to change an allocation."""
-        if self.k.get(f"{CLAIMS}/{claim}").get("status", {}).get("allocation"):
+        if not group and self.k.get(f"{CLAIMS}/{claim}").get("status", {}).get("allocation"):
             return
         result = {"request": REQUEST, "driver": DRIVER, "pool": POOL, "device": DEVICE, "shareID": str(uuid.uuid4())}
-        self.controller.patch(f"{CLAIMS}/{claim}/status", {"status": {"allocation": {
-            "devices": {"results": [result]}, "nodeSelector": SELECTOR, "allocationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}})
+        self.controller.patch(f"{CLAIMS}/{claim}/status", {"status": {
+            "reservedFor": [self.reference(group)] if group else None,
+            "allocation": {"devices": {"results": [result]}, "nodeSelector": SELECTOR,
+                           "allocationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}})
 
     def start(self, form, n, name):
         """Sends the requests of a user, and of our controller, that start a Job of a form."""
-        body = job(name, n, TEMPLATE if form in ("template", "group-template") else None)
+        body = job(name, n, TEMPLATE if "template" in form else None)
         pod = body["spec"]["template"]["spec"]
-        claim = {"name": "channel", "resourceClaimTemplateName": TEMPLATE} if form == "group-template" else \
+        claim = {"name": "channel", "resourceClaimTemplateName": TEMPLATE} if "template" in form else \
                 {"name": "channel", "resourceClaimName": claim_of(form)}
         if form.startswith("named-") or form.startswith("group-") or form == "job-group":
             pod["resourceClaims"] = [claim]
