@@ -15,7 +15,7 @@ The forms of a Job with one pod per node:
     group-allocated   the same, but a controller has allocated the claim
     group-reserved    the same, and the controller has reserved it for the PodGroup before the pods are created
     group-kept        the same, but the controller reserves the claim when its watch shows the PodGroup, beside the user's next request; and
-                      again each time that the scheduler removes the reservation
+                      again, after a pause, each time that the scheduler removes the reservation
     group-template    the PodGroup names a template
     group-template-kept   the same, and the controller allocates and reserves the claim when its watch shows it
     job-gang          a Job with spec.scheduling, without a claim   (1.37, with the gate WorkloadWithJob)
@@ -97,7 +97,8 @@ def claim_of(form):
 
 
 class Claims:
-    def __init__(self, kubectl, audit_log, forms, log):
+    def __init__(self, kubectl, audit_log, forms, log, pause=0):
+        self.pause = pause
         self.k, self.controller, self.audit_log, self.log = Cluster(kubectl), Controller(kubectl), audit_log, log
         self.serial, self.when, self.notes = 0, {}, []
         self.gated, self.users = queue.Queue(), []
@@ -144,7 +145,11 @@ class Claims:
         if kind == "ADDED" and owner.get("kind") == "PodGroup" and owner["name"].startswith("none-group-template-kept-"):
             self.keep(lambda: self.allocate(o["metadata"]["name"], owner))
         if kind != "DELETED" and o["metadata"]["name"] == claim_of("group-kept") and self.kept and not o.get("status", {}).get("reservedFor"):
-            self.keep(lambda: self.reserve(claim_of("group-kept"), self.kept))
+            threading.Timer(self.pause, self.reserve_again, [self.kept]).start()
+
+    def reserve_again(self, group):
+        if self.kept is group:
+            self.keep(lambda: self.reserve(claim_of("group-kept"), group))
 
     def keep(self, write):
         """Reserves a claim for a PodGroup. If the scheduler was faster, this fails."""
@@ -431,11 +436,12 @@ def main():
     p.add_argument("--sizes", default="1,12")
     p.add_argument("--forms", default=",".join(ALL))
     p.add_argument("--late", type=int, default=0, help="how often late gangs are measured")
+    p.add_argument("--pause", type=float, default=3, help="seconds from the removal of a reservation until group-kept reserves again")
     p.add_argument("--output", required=True, help="beginning of the names of the written files")
     a = p.parse_args()
     log = lambda text: print(f"claims: {text}", file=sys.stderr, flush=True)
     forms, sizes = a.forms.split(","), [int(s) for s in a.sizes.split(",")]
-    b = Claims(a.kubectl, a.audit_log, forms + ["group-reserved", "group-kept"] * (a.late > 0), log)
+    b = Claims(a.kubectl, a.audit_log, forms + ["group-reserved", "group-kept"] * (a.late > 0), log, a.pause)
     runs, late = [], []
     for i in range(-1, a.rounds) if a.rounds else ():
         for n in sizes:
