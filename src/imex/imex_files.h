@@ -22,7 +22,6 @@ struct imex_peer {
         int64_t index;
         const char *ip;   /* "" while unknown */
         const char *node; /* the node's name, for messages */
-        bool ready;
         const char *boot_id; /* the boot ID of the node; "" or NULL while unknown */
 };
 

@@ -11,7 +11,6 @@ static const struct jd_field f_saved_peer[] = {
         JD_INT(struct imex_peer, "index", index, .required = true),
         JD_STR(struct imex_peer, "ip", ip, .required = true),
         JD_STR(struct imex_peer, "node", node, .required = true),
-        JD_BOOL(struct imex_peer, "ready", ready),
         JD_END,
 };
 

@@ -33,7 +33,6 @@ struct imex_runner {
         const struct imex_members *running; /* the members with which the process was started, including our
                                                own slot; NULL: never started */
         bool fresh;                         /* `want` is not saved to disk yet */
-        bool notify;      /* a known peer became ready */
 
         struct imex_answers answers;
         struct imex_links links;       /* of this process */
@@ -294,7 +293,6 @@ static int prepare(void *u, struct err *e) {
 
         imex_supervision_begin(&a->answers);
         imex_links_begin(&a->links, a->want, uv_now(a->loop));
-        a->notify = false;
         end_recovery(a);
         if (a->forget && imex_recovery_forget(a->o.run_dir, e) < 0)
                 return -1;
@@ -320,9 +318,8 @@ static void update_peers(struct imex_runner *a, const struct imex_members *m) {
                 imex_runner_retry(a);
                 return;
         }
-        if (!changed && !a->notify)
+        if (!changed)
                 return;
-        a->notify = false;
         imex_process_notify(a->process);
         imex_probe_domain(a->probe, CONNECT_MS);
 }
@@ -513,16 +510,6 @@ void imex_runner_set_members(struct imex_runner *a, const struct imex_members *m
                 return;
         struct arena *fresh = arena_new(1024);
         const struct imex_members *copy = imex_members_copy(fresh, m);
-        for (size_t i = 0; i < copy->n_peers; i++) {
-                bool was_ready = false;
-
-                for (size_t j = 0; a->want && j < a->want->n_peers; j++)
-                        was_ready = was_ready || (a->want->peers[j].ready &&
-                                                  a->want->peers[j].index == copy->peers[i].index &&
-                                                  streq(a->want->peers[j].ip, copy->peers[i].ip));
-                a->notify = a->notify ||
-                            (copy->peers[i].ready && !was_ready && copy->peers[i].index != copy->own_index);
-        }
         imex_links_note_members(&a->links, a->want, copy, uv_now(a->loop));
         arena_free(a->want_arena);
         a->want_arena = fresh;

@@ -14,9 +14,9 @@
 #define UP(id) "Connection established to node " id " with address b. Number of times connected: 1"
 #define GONE(id) "Node disconnect event detected for node " id " with address b"
 
-static const struct imex_peer peers[] = { { 0, "10.0.0.1", "n0", false, "" },
-                                          { 1, "10.0.0.2", "n1", false, "" },
-                                          { 2, "10.0.0.3", "n2", false, "" } };
+static const struct imex_peer peers[] = { { 0, "10.0.0.1", "n0", "" },
+                                          { 1, "10.0.0.2", "n1", "" },
+                                          { 2, "10.0.0.3", "n2", "" } };
 static const struct imex_members all = { .infix = "", .peers = peers, .n_peers = 3 };
 
 /* An answer in which node 0 is connected to the listed nodes only. */

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "imex/imex_members.h"
 
-static const struct imex_peer peers[] = { { .index = 1, .ip = "10.0.0.1", .node = "n1", .ready = true },
+static const struct imex_peer peers[] = { { .index = 1, .ip = "10.0.0.1", .node = "n1" },
                                           { .index = 0, .ip = "", .node = "n0" } };
 static const struct imex_members some = { .own_index = 1, .infix = "ab", .peers = peers, .n_peers = 2 };
 
@@ -32,8 +32,8 @@ static void test_saved_members_are_loaded(void **state) {
         assert_int_equal(file_read(path, 4096, &text, &n, &e), 0);
         assert_string_equal(
                 text, "{\"identity\":\"me\",\"index\":1,\"infix\":\"ab\",\"peers\":[{\"index\":1,\"ip\":"
-                      "\"10.0.0.1\",\"node\":\"n1\",\"ready\":true},{\"index\":0,\"ip\":\"\",\"node\":\"n0\","
-                      "\"ready\":false}]}\n");
+                      "\"10.0.0.1\",\"node\":\"n1\"},{\"index\":0,\"ip\":\"\",\"node\":\"n0\"}"
+                      "]}\n");
         assert_int_equal(imex_members_load(dir, "me", a, &m, &e), 0);
         assert_true(imex_members_equal(m, &some));
 
@@ -96,9 +96,6 @@ static void test_copy_and_equal(void **state) {
         other[1].ip = "10.0.0.2";
         assert_false(imex_members_equal(&d, &some));
         other[1] = peers[1];
-        other[0].ready = false;
-        assert_false(imex_members_equal(&d, &some));
-        other[0] = peers[0];
         d.infix = NULL;
         assert_false(imex_members_equal(&d, &some));
         d.infix = "ab";

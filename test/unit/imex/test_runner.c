@@ -3,20 +3,19 @@
 
 /* Sets the members as the controller does: our index, and peers n1 (index 1), n2 (index 2) with these
  * addresses (NULL: no such peer). */
-static void members_with(int64_t own, const char *infix, const char *ip1, const char *ip2, bool ready1) {
+static void members_with(int64_t own, const char *infix, const char *ip1, const char *ip2) {
         struct imex_peer peers[3] = { { .index = own, .ip = "10.0.0.1", .node = "n0" } };
         struct imex_members m = { .own_index = own, .infix = infix, .peers = peers, .n_peers = own >= 0 };
 
         if (ip1)
-                peers[m.n_peers++] =
-                        (struct imex_peer){ .index = 1, .ip = ip1, .node = "n1", .ready = ready1 };
+                peers[m.n_peers++] = (struct imex_peer){ .index = 1, .ip = ip1, .node = "n1" };
         if (ip2)
                 peers[m.n_peers++] = (struct imex_peer){ .index = 2, .ip = ip2, .node = "n2" };
         imex_runner_set_members(runner, &m);
 }
 
 static void members(int64_t own, const char *ip1, const char *ip2) {
-        members_with(own, "ab", ip1, ip2, false);
+        members_with(own, "ab", ip1, ip2);
 }
 
 static bool is_unready(void) {
@@ -33,9 +32,6 @@ static bool is_stopped(void) {
 }
 static bool usr1_once(void) {
         return count("events", "usr1") >= 1;
-}
-static bool usr1_twice(void) {
-        return count("events", "usr1") >= 2;
 }
 static bool started_twice(void) {
         return count("events", "start") >= 2;
@@ -209,21 +205,6 @@ static void test_peers_change_hosts_and_signal(void **state) {
         assert_int_equal(count("events", "start"), 1);
 }
 
-static void test_peer_turning_ready_signals(void **state) {
-        make();
-        put("id", "0", 0644);
-        members_with(0, "ab", "10.0.0.2", NULL, false);
-        assert_true(within(5000, is_ready));
-        members_with(0, "ab", "10.0.0.2", NULL, true);
-        assert_true(within(5000, usr1_once));
-        members_with(0, "ab", "10.0.0.2", NULL, false);
-        within(300, never);
-        assert_int_equal(count("events", "usr1"), 1);
-        members_with(0, "ab", "10.0.0.2", NULL, true);
-        assert_true(within(5000, usr1_twice));
-        assert_true(last.ready); /* a peer never makes this node unready */
-}
-
 /* failure: the index of a node changes -> nvidia-imex is restarted with it */
 static void test_own_index_change_restarts(void **state) {
         _cleanup_(freep) char *hosts = NULL;
@@ -248,9 +229,9 @@ static void test_own_index_change_restarts(void **state) {
 
 static void test_infix_change_restarts(void **state) {
         make();
-        members_with(0, "ab", NULL, NULL, false);
+        members_with(0, "ab", NULL, NULL);
         assert_true(within(5000, is_ready));
-        members_with(0, "", NULL, NULL, false);
+        members_with(0, "", NULL, NULL);
         assert_true(within(5000, started_twice));
         assert_true(within(5000, is_ready));
         assert_int_equal(count("hosts", "-ab-"), 0);
@@ -498,7 +479,6 @@ int main(void) {
                 T(a_lost_peer_is_reported_after_two_answers),
                 T(test_wrong_id_is_not_ready_and_restarts),
                 T(test_peers_change_hosts_and_signal),
-                T(test_peer_turning_ready_signals),
                 T(test_own_index_change_restarts),
                 T(test_infix_change_restarts),
                 T(test_leaving_stops),
