@@ -244,7 +244,7 @@ static void a_name_that_is_taken_is_reported(void **state) {
 }
 
 static char *full_claim(void) {
-        struct buf b = BUF_INIT(1 << 20);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
         static const char part[] = ",\"reservedFor\":[";
         buf_adds(&b, ALLOCATED_IN("team-a", ""));
         b.n -= 2; /* the end of the status and of the claim */
