@@ -45,8 +45,7 @@ static void judge_peers(const struct cd_health_facts *f, struct cd_health_verdic
                        "%s: IMEX is not connected to %s, so GPU memory cannot be shared with the pods there. "
                        "See the Pods of DaemonSet " CD_DAEMON_OBJECT
                        " on these nodes, and then restart the pods of this ComputeDomain, because memory "
-                       "that "
-                       "they had imported is lost",
+                       "that they had imported is lost",
                        f->node, buf_str(&names));
         else if (f->undecided)
                 judged(ret, DRA_HEALTH_UNKNOWN,

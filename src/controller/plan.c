@@ -487,9 +487,9 @@ static void plan_by_mode(struct work *w, struct verdict_problem *problem) {
                 plan_without_daemons(w, problem);
 }
 
-/* Deletes the claim template and the shared claim, so that no new pod can join. A claim stays until its last
- * pod has ended. The finalizer keeps its name taken until all other
- * objects are deleted, so that a new ComputeDomain with the same template name starts without old state. */
+/* Deletes the claim templates and the shared claim, so that no new pod can join. The claim stays until its
+ * last pod has ended. The finalizer of a template keeps its name taken until all other objects are deleted,
+ * so that a new ComputeDomain with the same template name starts without old state. */
 static void close_door(struct work *w) {
         for (size_t i = 0; i < w->in->n_rcts; i++)
                 if (is_workload(w->in->rcts[i]) && !w->in->rcts[i]->o.meta.deleted)
@@ -548,8 +548,7 @@ static void plan_living(struct work *w) {
                         REASON_INVALID_SPEC,
                         "spec.channel.resourceClaim and spec.channel.sharedResourceClaimTemplate need "
                         "imex.isolation=channel: with imex.isolation=domain, a claim belongs to one node. "
-                        "Delete "
-                        "the ComputeDomain and create it with resourceClaimTemplate alone"
+                        "Delete the ComputeDomain and create it with resourceClaimTemplate alone"
                 };
                 want_problem_status(w, &problem);
                 return;
