@@ -112,8 +112,10 @@ refuses_what_prepare_refuses() {
 @test "time slices are denied at kubectl apply while their feature gate is off, and the message names the gate" {
 	allowed k create --dry-run=server -f - <<<"$(claim "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')")"
 	render | k apply -f - >/dev/null
-	claim "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')" >"$BATS_TEST_TMPDIR/sliced.yaml"
-	ends k create --dry-run=server -f "$BATS_TEST_TMPDIR/sliced.yaml"
+	claim "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')" >"$BATS_TEST_TMPDIR/sliced-claim.yaml"
+	template "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')" >"$BATS_TEST_TMPDIR/sliced-template.yaml"
+	ends k create --dry-run=server -f "$BATS_TEST_TMPDIR/sliced-claim.yaml"
+	ends k create --dry-run=server -f "$BATS_TEST_TMPDIR/sliced-template.yaml"
 	each_way "$(config GpuConfig 'sharing: {strategy: TimeSlicing}')" denied \
 		'"TimeSlicing" is selected as the GPU sharing strategy, but the "TimeSlicingSettings" feature gate is not enabled'
 	allowed k create --dry-run=server -f - <<<"$(claim "$(config)")"
