@@ -162,6 +162,15 @@ bool replica_leads(unsigned i) {
         return l && !l->over && l->controller.leading;
 }
 
+const char *replicas_misses(void) {
+        if (scaled_down)
+                return "the Deployment of the controllers has 0 replicas";
+        for (unsigned i = 0; i < REPLICAS; i++)
+                if (replica_leads(i))
+                        return NULL;
+        return "no controller leads";
+}
+
 /* The Lease of running controllers is an earlier one. Another controller may take it before the leader fails
  * to renew its own. All writes of both have preconditions. */
 static bool lease_was_restored(void) {

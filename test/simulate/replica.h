@@ -23,3 +23,5 @@ void replicas_scale(bool up);
 void replicas_end(void);
 void replicas_dump(void);       /* logs their state, as SIGUSR2 does */
 bool replica_leads(unsigned i); /* the replica considers itself the leader, and writes */
+/* Why no controller leads. NULL: one leads. */
+const char *replicas_misses(void);

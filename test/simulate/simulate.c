@@ -120,7 +120,8 @@ static void look(void *u) {
                 enter(FORMS, settle_ms);
                 break;
         case FORMS:
-                text = world_misses();
+                /* A restore may last longer than the storm. What its recount writes is not a write without a cause. */
+                text = str_or(world_misses(), replicas_misses());
                 if (!text) {
                         run.formed_ms = settle_ms - (run.until_ms - now);
                         enter(QUIET, quiet_ms);
