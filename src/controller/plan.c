@@ -83,7 +83,8 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
 }
 
 /* The spec of a claim template is immutable, so a wrong one is recreated, unless the result would be the
- * same.
+ * same. Until the ComputeDomain states its mode, the template may be the right one: the cache can lack the
+ * mode that another leader has recorded together with the template.
  */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
                      const struct objects_channel *channel) {
@@ -98,11 +99,12 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         bool changed = objects_rct_is_changed(r, in->uid, channel);
         if (changed)
                 w->changed = r;
-        if (r->o.meta.deleted || (!changed && !objects_rct_matches(r, in->uid, channel))) {
+        bool wrong = !changed && !objects_rct_matches(r, in->uid, channel);
+        if (r->o.meta.deleted || (wrong && in->cd->mode)) {
                 plan_remove_object(w, &kube_resource_claim_templates, &r->o.meta, r->finalizers,
                                    r->n_finalizers);
-        } else if (!streq(r->domain_uid, in->uid) || !streq(r->target, CD_TARGET_WORKLOAD) ||
-                   !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER)) {
+        } else if (!wrong && (!streq(r->domain_uid, in->uid) || !streq(r->target, CD_TARGET_WORKLOAD) ||
+                              !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER))) {
                 objects_rct_repair(r, in->uid, &b);
                 plan_add(w, KUBE_MERGE_PATCH, &kube_resource_claim_templates, ns, name, &b);
         }

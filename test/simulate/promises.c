@@ -62,10 +62,10 @@ static void look_at_deletion(enum kind k, const struct change *c) {
         }
         /* A label of the ComputeDomain is a part of its claim template. A template in the hostile tenant's
          * namespace never belongs to another tenant's ComputeDomain, whatever its label contains. */
-        /* It has not formed yet, or it has just formed in the mode of this leader. An earlier leader created
-         * the template for the other isolation, and could not record its mode. */
+        /* It has just formed in the mode of this leader. An earlier leader created the template for the other
+         * isolation, and could not record its mode. */
         const char *mode = version_annotation(cd, CD_ANNOTATION_MODE);
-        if (channels_change() && (!mode || channels_of_template(c->was) != streq(mode, MODE_DRIVER_CHANNEL)))
+        if (channels_change() && mode && channels_of_template(c->was) != streq(mode, MODE_DRIVER_CHANNEL))
                 return;
         if (!streq(cd->ns, HOSTILE_NS) && !streq(c->now->ns, HOSTILE_NS))
                 sim_broken("%s deletes %s %s of ComputeDomain %s, which exists", store_writer(),

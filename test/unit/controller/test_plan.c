@@ -276,6 +276,34 @@ static void a_deleted_template_is_recreated(void **state) {
         arena_free(a);
 }
 
+static void choose_isolation(struct world *w, const char *isolation) {
+        struct gates g;
+        struct err e;
+        gates_init(&g);
+        assert_int_equal(mode_resolve(&g, NULL, isolation, &w->mode, &e), 0);
+}
+
+/* failure: the isolation changes while a cache lacks the mode of a ComputeDomain -> its template stays */
+static void a_template_stays_until_its_domain_states_the_mode(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        choose_isolation(w, "channel");
+        world_create_cd(w, SPEC);
+        /* The template is created, and the cache does not show the adoption yet. */
+        world_perform(w, world_action(world_plan(w, a), KUBE_CREATE, &kube_resource_claim_templates));
+        choose_isolation(w, "domain");
+        struct plan *p = world_plan(w, a);
+        assert_null(world_action(p, KUBE_DELETE, &kube_resource_claim_templates));
+        assert_non_null(strstr(world_action(p, KUBE_MERGE_PATCH, &kube_compute_domains)->body.p,
+                               "\"" CD_ANNOTATION_MODE "\":\"driverManaged\""));
+        /* The earlier leader could not record its mode, so this one does, and replaces the template. */
+        assert_true(world_settle(w, false) >= 0);
+        assert_string_equal(world_cd(w, a)->status, "Ready");
+        assert_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json,
+                           "\"isolation\""));
+        arena_free(a);
+}
+
 /* ---- absence is no proof ---- */
 
 static bool takes_away(const struct plan *p) {
@@ -724,6 +752,7 @@ int main(void) {
                 T(a_template_that_lost_its_label_gets_it_back),
                 T(a_template_that_a_webhook_changes_is_reported_and_not_recreated),
                 T(a_deleted_template_is_recreated),
+                T(a_template_stays_until_its_domain_states_the_mode),
                 T(it_always_settles),
                 T(a_domain_that_is_not_in_the_cache_keeps_its_objects),
                 T(a_finalizer_is_removed_only_when_nothing_is_left),
