@@ -105,6 +105,27 @@ void racks_calm(void) {
                 want(true);
 }
 
+static bool is_listed(const char *rack) {
+        for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
+                const struct version *cd = store_nth(K_DOMAIN, i);
+                if (streq(cd->ns, DRIVER_NS) && streq(rack_of(cd), rack) && !version_deleted(cd))
+                        return true;
+        }
+        return false;
+}
+
+void racks_delete_lost(void) {
+        const struct version *lost[64];
+        size_t n = 0;
+        for (size_t i = 0; i < store_count(K_DOMAIN); i++) {
+                const struct version *cd = store_nth(K_DOMAIN, i);
+                if (rack_of(cd) && !version_deleted(cd) && !is_listed(rack_of(cd)) && n < ARRAY_LEN(lost))
+                        lost[n++] = cd;
+        }
+        while (n)
+                world_delete(K_DOMAIN, lost[--n], false);
+}
+
 void racks_next_day(void) {
         over = true;
         sim_skip_s(DAY_S);

@@ -28,6 +28,10 @@ bool racks_keeps(const struct version *v);
  * namespace no longer requests the ComputeDomains of racks, or requests them again. */
 void racks_fault(const char *name);
 void racks_calm(void);
+/* Deletes, as the operator does, the ComputeDomains of racks whose list of nodes is lost: somebody deleted
+ * the ComputeDomain in the driver's namespace while no Node stated the rack. The controller keeps the others.
+ */
+void racks_delete_lost(void);
 /* Lets a day pass. */
 void racks_next_day(void);
 bool racks_over(void); /* this day has passed */

@@ -151,8 +151,10 @@ static void look(void *u) {
                 text = world_leftover();
                 if (!text) {
                         run.emptied_ms = settle_ms - (run.until_ms - now);
-                        if (racks_used())
+                        if (racks_used()) {
+                                racks_delete_lost();
                                 world_dismantle();
+                        }
                         enter(racks_used() ? LEAVES : OVER, SETTLE_MS);
                 } else if (now >= run.until_ms) {
                         sim_broken("%s, %lld s after users deleted everything", text,
