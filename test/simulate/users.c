@@ -84,14 +84,26 @@ static bool has_pod_on(const struct domain *d, const struct node *n) {
         return false;
 }
 
+static bool is_open(const struct domain *d, const struct node *n) {
+        return n->exists && n->ready && !n->cordoned && !has_pod_on(d, n);
+}
+
+bool can_share(const struct domain *d) {
+        for (size_t i = 0; i < store_count(K_SLICE); i++) {
+                const struct version *s = store_nth(K_SLICE, i);
+                if (s->node && s->channels && is_open(d, node_named(s->node)))
+                        return true;
+        }
+        return false;
+}
+
 /* The label counts for allocated claims, too. */
 static struct node *choose_labelled(const struct domain *d) {
         unsigned from = (unsigned)sim_draw(w.n_nodes);
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[(from + i) % w.n_nodes];
                 const struct version *v = store_get(K_NODE, "", n->name);
-                if (n->exists && n->ready && !n->cordoned && v &&
-                    streq(version_label(v, CD_LABEL_SHARED), "true") && !has_pod_on(d, n))
+                if (v && streq(version_label(v, CD_LABEL_SHARED), "true") && is_open(d, n))
                         return n;
         }
         return NULL;

@@ -194,6 +194,8 @@ const char *world_misses(void) {
                         }
                         if (s == POD_ALLOCATED && awaits_next_daemon(x->pods[i].node))
                                 continue;
+                        if (s == POD_WAITS && x->shares && !can_share(x))
+                                continue;
                         if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
                                 return describe("pod %u of ComputeDomain %s does not run (state %d, on %s)",
                                                 i, x->name, (int)s,

@@ -128,5 +128,7 @@ void end_pods_on(const struct node *n);
 /* Returns a node with a free channel device for the claim template of the ComputeDomain, or NULL if there is
  * none. */
 struct node *choose_node(const struct domain *d);
+/* Returns true if a node without a pod of this ComputeDomain, whose pods share a claim, offers channels. */
+bool can_share(const struct domain *d);
 /* Returns the present ComputeDomain, or NULL if it does not exist. */
 const struct version *object_of(const struct domain *d);
