@@ -601,15 +601,29 @@ static bool is_elsewhere(const struct assignment *r, const struct fabric_domain 
         return false;
 }
 
+/* The object showed the address of the node in this IMEX domain before. */
+static bool was_shown(const struct assignment_input *in, const char *uid, const struct fabric_assignment *x) {
+        for (size_t i = 0; i < in->n_old; i++) {
+                const struct fabric_assignment *was = fabric_assignment_of(&in->old[i], x->node);
+                if (was && streq(in->old[i].owner.uid, uid) && was->epoch == x->epoch)
+                        return assignment_is_set(was->ip);
+        }
+        return false;
+}
+
 /* Shows the address of a node in one IMEX domain at a time: nvidia-imex never reconnects two nodes that first
- * connected with different node lists. */
+ * connected with different node lists. During a recount, the object may lack the IMEX domain that the node
+ * runs. So no address is added to an object before the node has answered. A new object gets the addresses of
+ * its predecessor, so that running IMEX processes keep their peers. */
 static void show_addresses(const struct assignment_input *in, struct assignment *r) {
         for (size_t i = 0; i < r->n_domains; i++)
                 for (size_t j = 0; j < r->domains[i].n_assignments; j++) {
                         struct fabric_assignment *x = &r->domains[i].assignments[j];
                         const struct assignment_node *n = assignment_find_node(in, x->node);
+                        bool knows = !r->recount || !in->object || has_answered(n, in->object, r->recount) ||
+                                     was_shown(in, r->domains[i].owner.uid, x);
                         if (fabric_is_active(x) && streq(n->report.claim, x->claim) &&
-                            assignment_is_set(n->ip) && !is_elsewhere(r, &r->domains[i], x->node))
+                            assignment_is_set(n->ip) && knows && !is_elsewhere(r, &r->domains[i], x->node))
                                 x->ip = n->ip;
                 }
 }
