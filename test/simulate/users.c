@@ -204,6 +204,15 @@ void end_pods_on(const struct node *n) {
                                 end_pod(&w.domains[d].pods[i]);
 }
 
+/* A kubelet sees the changes of its pods in their order. So when it gets a pod with a device, it has seen
+ * that the earlier pod with this device ends. */
+static void see_ends(const struct node *n) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++)
+                        if (w.domains[d].pods[i].node == n && w.domains[d].pods[i].state == POD_ENDS)
+                                w.domains[d].pods[i].seen = true;
+}
+
 static void step_pod(struct domain *d, struct user_pod *p) {
         struct node *n = p->node;
         int64_t now = sim_now_ms();
@@ -235,6 +244,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
         case POD_ALLOCATED:
                 if (!n->power || !n->connected || !n->exists)
                         return;
+                see_ends(n);
                 if (!p->shares)
                         held_init(&p->held, number_of(n), true, USER_NS, p->claim,
                                   store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
@@ -254,7 +264,9 @@ static void step_pod(struct domain *d, struct user_pod *p) {
         case POD_RUNS:
                 return;
         case POD_ENDS:
-                if (!n || (n->power && n->connected && now >= p->ends_ms && held_unprepare(&p->held)))
+                /* A kubelet without network ends the pods whose end it has seen, but cannot report it. */
+                p->seen = n && n->power && (p->seen || n->connected);
+                if (!n || (p->seen && now >= p->ends_ms && held_unprepare(&p->held) && n->connected))
                         pod_gone(d, p);
                 return;
         }

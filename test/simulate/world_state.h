@@ -57,6 +57,7 @@ enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_RUNS, POD_ENDS
 struct user_pod {
         enum state state;
         bool ran;       /* before it began to end */
+        bool seen;      /* the kubelet has seen that it ends */
         bool collected; /* deleted with its Node; again: its owner creates another one */
         bool again;
         bool own; /* its claim is for an assigned channel */
