@@ -49,6 +49,19 @@
 /* label on Namespace; by administrator; for controller: set to enabled to get a ComputeDomain for each rack
  * in the namespace, with rackDomains.enabled */
 #define CD_LABEL_RACK_DOMAINS "resource.nvidia.com/rack-domains"
+/* label on Pod; by user; for controller, MutatingAdmissionPolicy: set to enabled in a pod template to get a
+ * ComputeDomain for the workload, with autoDomains.enabled */
+/* label on ComputeDomain; by controller; for people: set to enabled if the controller created it for such
+ * pods */
+#define CD_LABEL_AUTO "resource.nvidia.com/auto-domain"
+/* label on Pod; by JobSet; for controller: name of the JobSet to which the pod belongs */
+#define JOBSET_LABEL_NAME "jobset.sigs.k8s.io/jobset-name"
+/* label on Pod; by JobSet; for controller: UID of the JobSet to which the pod belongs */
+#define JOBSET_LABEL_UID "jobset.sigs.k8s.io/jobset-uid"
+#define JOBSET_API_VERSION "jobset.x-k8s.io/v1alpha2"
+#define JOBSET_KIND "JobSet"
+/* label on Pod; by LeaderWorkerSet; for controller: name of the LeaderWorkerSet to which the pod belongs */
+#define LWS_LABEL_NAME "leaderworkerset.sigs.k8s.io/name"
 /* label on Node; by controller, GPU Feature Discovery; for pod affinities of users: clique ID of the NVLink
  * partition of the node. The controller writes it only if it is missing or its own */
 #define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique"
