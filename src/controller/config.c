@@ -56,6 +56,9 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                 FLAG(BOOL, "rack-domains", &c->racks,
                      "create a ComputeDomain for each rack, in the driver's namespace and in those with the "
                      "label " CD_LABEL_RACK_DOMAINS "=enabled"),
+                FLAG(BOOL, "auto-domains", &c->auto_domains,
+                     "create a ComputeDomain for each workload whose pods have the label " CD_LABEL_AUTO
+                     "=enabled"),
                 FLAG(BOOL, "apply-crds", &c->apply_crds,
                      "create and update the CustomResourceDefinitions of the driver"),
                 FLAG(STR, "http-endpoint", &c->http_endpoint,
@@ -197,6 +200,10 @@ static int derive(struct config *c, const struct raw *r, struct err *e) {
                                "imex.isolation=channel (IMEX_ISOLATION) requires --kubelet-plugin-selector "
                                "(KUBELET_PLUGIN_SELECTOR), because the kubelet plugins report which channels "
                                "their nodes hold");
+        if (c->auto_domains && !mode_assigns_channels(c->mode))
+                return err_set(e, ERR_INVALID, 0,
+                               "--auto-domains (AUTO_DOMAINS) requires imex.isolation=channel "
+                               "(IMEX_ISOLATION), because the pods of a workload share one claim");
         if (c->fresh_pods && (!mode_runs_daemons(c->mode) || !mode_forms_domains(c->mode)))
                 return err_set(e, ERR_INVALID, 0,
                                "--fresh-pod-per-domain (FRESH_POD_PER_DOMAIN) requires "

@@ -22,6 +22,7 @@ struct config {
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
         int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
         bool leader_election, apply_crds, gpu_clique_label, racks, help;
+        bool auto_domains; /* create ComputeDomains for workloads whose pods have the label CD_LABEL_AUTO */
         bool fresh_pods; /* replace a daemon's Pod before its node joins another ComputeDomain */
         struct gates gates;
         struct objects_settings daemon; /* without resource_api, which depends on the API server */

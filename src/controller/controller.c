@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "base/log.h"
+#include "controller/auto_domains.h"
 #include "controller/controller_metrics.h"
 #include "controller/daemons.h"
 #include "controller/fabrics.h"
@@ -58,6 +59,9 @@ static void controller_on_key(void *u, const char *text) {
                 break;
         case KEY_SHARED:
                 shared_device_reconcile(c);
+                break;
+        case KEY_AUTO:
+                auto_domains_reconcile(c, key.name);
                 break;
         case KEY_DAEMONS:
         case KEY_KINDS:
@@ -184,6 +188,7 @@ static void dump_caches(const struct controller *c) {
         dump_cache("resourceclaimtemplates", NULL, c->caches.rcts);
         dump_cache("pods of the kubelet plugin", NULL, c->caches.plugins);
         dump_cache("namespaces that want racks", NULL, c->caches.rack_namespaces);
+        dump_cache("pods that want a ComputeDomain", NULL, c->caches.auto_pods);
         dump_cache("computedomainfabrics", NULL, c->caches.fabrics);
         dump_cache("pods of daemons", c->config->ns, c->caches.daemons);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {

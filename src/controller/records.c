@@ -16,8 +16,8 @@
 /* ---- keys ---- */
 
 static const char *const names[KEY_KINDS] = {
-        [KEY_DOMAIN] = "domain", [KEY_NODE] = "node",       [KEY_RACK] = "rack",
-        [KEY_FABRIC] = "fabric", [KEY_DAEMONS] = "daemons", [KEY_SHARED] = "shared",
+        [KEY_DOMAIN] = "domain",   [KEY_NODE] = "node",     [KEY_RACK] = "rack", [KEY_FABRIC] = "fabric",
+        [KEY_DAEMONS] = "daemons", [KEY_SHARED] = "shared", [KEY_AUTO] = "auto",
 };
 
 const char *key_kind_name(enum key_kind kind) {
@@ -47,9 +47,9 @@ bool records_synced(const struct controller *c) {
         if (!c->started || !c->caches.cds || !records_go_synced(c))
                 return false;
         const struct kube_informer *const all[] = {
-                c->caches.cds,         c->caches.claims,      c->caches.nodes,          c->caches.slices,
-                c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,        c->caches.daemons,
-                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces
+                c->caches.cds,         c->caches.claims,      c->caches.nodes,           c->caches.slices,
+                c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,         c->caches.daemons,
+                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces, c->caches.auto_pods
         };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 if (all[i] && !kube_informer_synced(all[i]))
@@ -95,7 +95,7 @@ void records_catch_up(const struct controller *c) {
         struct kube_informer *const all[] = {
                 c->caches.cds,         c->caches.claims,      c->caches.nodes,           c->caches.slices,
                 c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,         c->caches.daemons,
-                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces,
+                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces, c->caches.auto_pods,
         };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_notify(all[i]);
@@ -133,6 +133,10 @@ void records_queue_rack(struct controller *c, const char *id) {
 
 void records_queue_fabric(struct controller *c, const char *clique) {
         queue(c, KEY_FABRIC, clique);
+}
+
+void records_queue_auto(struct controller *c, const char *key) {
+        queue(c, KEY_AUTO, key);
 }
 
 void records_queue_daemons(struct controller *c) {

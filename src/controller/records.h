@@ -37,6 +37,7 @@ enum key_kind {
         KEY_FABRIC,  /* a partition, by its clique ID */
         KEY_DAEMONS, /* the DaemonSet of the daemons and its claim template; they have no name */
         KEY_SHARED,  /* the ResourceSlice of the device for shared claims; it has no name */
+        KEY_AUTO,    /* a ComputeDomain that pods ask for with a label, as "<namespace>/<name>" */
         KEY_KINDS
 };
 
@@ -49,7 +50,8 @@ struct key {
 void key_render(enum key_kind kind, const char *name, struct buf *out);
 /* Parses a text of key_render(). The name in the result points into the text. */
 struct key key_parse(const char *text);
-/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric", "daemons" or "shared". */
+/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric", "daemons",
+ * "shared" or "auto". */
 const char *key_kind_name(enum key_kind kind);
 
 #define KEY_OF_DAEMONS "daemons/"
@@ -136,6 +138,8 @@ struct controller_caches {
         struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
         struct kube_informer *rack_namespaces; /* namespaces that want a ComputeDomain of each rack; NULL:
                                                   racks are off */
+        struct kube_informer *auto_pods; /* pods with the label CD_LABEL_AUTO; NULL: the controller creates no
+                                            ComputeDomains for them */
         struct kube_informer *fabrics;
         struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* Pods, DaemonSet and claim template of
                                                                       the daemons */
@@ -198,6 +202,7 @@ enum {
         CONTROLLER_NODES_BY_CLIQUE = 1, /* by the clique ID that the controller wrote on the Node */
         CONTROLLER_BY_DOMAIN = 0,
         CONTROLLER_BY_NODE = 0,
+        CONTROLLER_AUTO_PODS_BY_DOMAIN = 0,
         CONTROLLER_PODS_BY_NODE = 1
 };
 
@@ -215,6 +220,7 @@ void records_queue_domain(struct controller *c, const char *uid);
 void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id); /* does nothing while racks are off */
 void records_queue_fabric(struct controller *c, const char *clique);
+void records_queue_auto(struct controller *c, const char *key); /* "<namespace>/<name>" */
 void records_queue_daemons(struct controller *c); /* the DaemonSet and claim template of the daemons */
 /* Queues the ComputeDomains that are related to a node by a claim, by a label, or by a daemon Pod of the Go
  * driver. */

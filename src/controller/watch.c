@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "controller/allocations.h"
+#include "controller/auto_domains.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/rack_domains.h"
@@ -103,6 +104,7 @@ INDEX(daemon_node, daemon_pod, pod.node)
 INDEX(daemon_clique, daemon_pod, pod.clique_id)
 INDEX(claim_awaited, claim_record, awaits)
 INDEX(claim_made_for, claim_record, owner)
+INDEX(auto_pod_domain, auto_pod, key)
 
 static const char *clique_of_slice(const struct kube_object *o) {
         const char *clique;
@@ -146,6 +148,7 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
         records_queue_domain(c, o->meta.uid);
         if (now && !old && domain_shares((const struct compute_domain *)now))
                 shared_device_changed(c);
+        auto_domains_queue_of(c, o);
         rack_domains_queue_of(c, (const struct compute_domain *)old);
         rack_domains_queue_of(c, (const struct compute_domain *)now);
         if (!now)
@@ -453,6 +456,14 @@ static void daemon_rct_changed(void *u, const struct kube_object *old, const str
         records_queue_daemons(u);
 }
 
+static void auto_pod_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        const struct auto_pod *was = (const struct auto_pod *)old, *is = (const struct auto_pod *)now;
+        if (was && is && jd_equal(auto_pod_fields, was, is))
+                return;
+        records_queue_auto(u, was ? was->key : NULL);
+        records_queue_auto(u, is ? is->key : NULL);
+}
+
 /* ---- start and end ---- */
 
 static void watch_evidence(struct controller *c);
@@ -592,6 +603,14 @@ void watch_start(struct controller *c) {
                         CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
                               OURS(.current = on_current, .metadata_only = true,
                                    .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
+        if (c->config->auto_domains)
+                c->caches.auto_pods =
+                        CACHE(auto_pod, kube_pods, struct auto_pod, auto_pod_meta_fields,
+                              OURS(.current = on_current, .metadata_only = true,
+                                   .decoded_size = sizeof(struct auto_pod_meta), .kept = auto_pod_fields,
+                                   .trim = auto_pod_trim, .label_selector = CD_LABEL_AUTO "=enabled",
+                                   .field_selector = "status.phase!=Succeeded,status.phase!=Failed",
+                                   .index = { auto_pod_domain }));
         watch_fabrics(c);
         watch_daemons(c);
         watch_go(c);
@@ -607,6 +626,7 @@ void watch_stop(struct controller *c) {
         kube_informer_free(c->caches.rcts);
         kube_informer_free(c->caches.plugins);
         kube_informer_free(c->caches.rack_namespaces);
+        kube_informer_free(c->caches.auto_pods);
         kube_informer_free(c->caches.fabrics);
         kube_informer_free(c->caches.daemons);
         kube_informer_free(c->caches.daemon_sets);
@@ -641,6 +661,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->caches.nodes, queue_label, c);
         kube_informer_each(c->caches.rcts, queue_rct, c);
         rack_domains_queue_all(c);
+        auto_domains_queue_all(c);
         fabrics_queue_all(c);
         records_queue_daemons(c);
         shared_device_begin(c);

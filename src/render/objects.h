@@ -12,6 +12,7 @@
 #include "api/kinds.h"
 #include "base/flags.h"
 #include "base/str.h"
+#include "model/auto_domain.h"
 #include "model/domain.h"
 #include "model/fabric.h"
 #include "rules/verdict.h"
@@ -82,6 +83,9 @@ void objects_fabric(const struct compute_domain_fabric *f, const struct compute_
 void objects_rack_domain(const char *rack, const char *ns, const char *name, const char *template,
                          struct buf *out);
 void objects_rack_note(const struct kube_meta *m, const char *nodes, int64_t empty_since, struct buf *out);
+
+/* Renders the ComputeDomain of a workload whose pods have the label CD_LABEL_AUTO, for creation. */
+void objects_auto_domain(const char *ns, const char *name, const struct auto_owner *owner, struct buf *out);
 
 /* Renders the merge patch of the status subresource. */
 void objects_status(const struct compute_domain *cd, const struct verdict *v, struct buf *out);

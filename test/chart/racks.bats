@@ -7,7 +7,7 @@ load chart.bash
 	is '[controller, plugin] | map([env("RACK_DOMAINS")]) == [[], []]'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | all(.resources != ["namespaces"]) and
 		all(.resources != ["computedomains"] or (.verbs | any(. == "create" or . == "delete") | not))'
-	is 'kind("ValidatingAdmissionPolicy") | all(.metadata.name | endswith("-racks") | not)'
+	is 'kind("ValidatingAdmissionPolicy") | all(.metadata.name | endswith("-controller-domains") | not)'
 }
 
 @test "with rackDomains both programs get the setting, and the controller may create only ComputeDomains of racks" {
@@ -18,7 +18,7 @@ load chart.bash
 		any(.resources == ["computedomains"] and .verbs == ["create", "delete"]) and
 		any(.resources == ["namespaces"] and .verbs == ["list", "watch"])'
 	is 'named("ClusterRole"; "compute-domains-clusterrole-kubeletplugin").rules[] | select(.resources == ["nodes"]) | .verbs == ["get", "list", "watch"]'
-	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-racks").spec.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE", "DELETE"]'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-domains").spec.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE", "DELETE"]'
 }
 
 @test "the label that names racks reaches the plugin, which may watch its node for it" {

@@ -156,6 +156,24 @@ static void a_fresh_pod_per_domain_requires_domain_isolation(void **state) {
         unsetenv("KUBELET_PLUGIN_SELECTOR");
 }
 
+static void automatic_computedomains_require_channel_isolation(void **state) {
+        struct config c;
+        struct err e;
+        clear_env();
+        setenv("AUTO_DOMAINS", "true", 1);
+        assert_int_equal(load(&c, &e), -1);
+        assert_non_null(strstr(e.msg, "--auto-domains (AUTO_DOMAINS) requires imex.isolation=channel"));
+        config_done(&c);
+        setenv("IMEX_ISOLATION", "channel", 1);
+        setenv("KUBELET_PLUGIN_SELECTOR", "app=plugin", 1);
+        assert_int_equal(load(&c, &e), 0);
+        assert_true(c.auto_domains);
+        config_done(&c);
+        unsetenv("AUTO_DOMAINS");
+        unsetenv("IMEX_ISOLATION");
+        unsetenv("KUBELET_PLUGIN_SELECTOR");
+}
+
 static void invalid_settings_are_rejected_with_a_message(void **state) {
         static const struct {
                 const char *name, *value, *want;
@@ -211,6 +229,7 @@ int main(void) {
                 cmocka_unit_test(the_mode_comes_from_gates_and_settings),
                 cmocka_unit_test(channel_isolation_requires_a_plugin_selector),
                 cmocka_unit_test(a_fresh_pod_per_domain_requires_domain_isolation),
+                cmocka_unit_test(automatic_computedomains_require_channel_isolation),
                 cmocka_unit_test(invalid_settings_are_rejected_with_a_message),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

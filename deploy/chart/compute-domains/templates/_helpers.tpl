@@ -327,6 +327,12 @@ duplicate entries. Takes (dict "ours" YAML-text "users" list).
 {{- if eq (toString (dig "rackDomains" "enabled" false (.Values.resources.computeDomains | default dict))) "true" }}true{{ end -}}
 {{- end -}}
 
+{{- /* Not empty: workloads whose pods have the label resource.nvidia.com/auto-domain get a ComputeDomain. */ -}}
+{{- define "compute-domains.autoDomains" -}}
+{{- $domains := .Values.resources.computeDomains | default dict -}}
+{{- if and $domains.enabled (eq (toString (dig "autoDomains" "enabled" false $domains)) "true") }}true{{ end -}}
+{{- end -}}
+
 {{- /* The label of Nodes that names their rack, or empty. */ -}}
 {{- define "compute-domains.rackLabel" -}}
 {{- dig "rackDomains" "nameFromNodeLabel" "" (.Values.resources.computeDomains | default dict) | default "" -}}

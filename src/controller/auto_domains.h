@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* auto_domains: creates the ComputeDomains of workloads whose pods have the label CD_LABEL_AUTO. The garbage
+ * collector deletes them with their owner (model/auto_domain.h). A pod is input of a tenant: it can only
+ * cause one ComputeDomain, with a name that is derived from its metadata, in its own namespace. */
+#pragma once
+
+#include "controller/records.h"
+
+/* `key` is "<namespace>/<name>". */
+void auto_domains_reconcile(struct controller *c, const char *key);
+/* Queues the key of a ComputeDomain, which was created, changed or deleted. */
+void auto_domains_queue_of(struct controller *c, const struct kube_object *domain);
+void auto_domains_queue_all(struct controller *c);
