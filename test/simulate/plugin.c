@@ -57,6 +57,7 @@ int facts_major(const struct facts_sampler *s, const char *name, unsigned *ret, 
 struct life {
         unsigned node;
         bool over, serves; /* serves: the kubelet can use its sockets */
+        bool withholds;    /* its node is not registered with the NVLink fabric */
         bool judged;       /* it is known whether its devices are offered; before that it publishes nothing */
         char name[16], boot_id[37], pod[32];
         char *plugin_dir, *cdi_root;
@@ -198,6 +199,7 @@ static void publish(const struct life *l) {
 
 void plugin_withhold(unsigned node) {
         struct life *l = plugins[node].now;
+        l->withholds = true;
         l->offering.offered = false;
         own_pod_set(l->own_pod, IMEX_ANNOTATION_WITHHELD,
                     "FabricError: 2 of 4 GPUs are not registered with the NVLink fabric", 0);
@@ -208,6 +210,7 @@ static void on_isolation(void *u) {
         struct life *l = u;
         struct offering now;
         if (isolation_evaluate(l->isolation, &l->facts.facts, &now)) {
+                now.offered = now.offered && !l->withholds;
                 bool news = now.offered != l->offering.offered;
                 l->offering = now;
                 if (news || !l->judged)
