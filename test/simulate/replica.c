@@ -262,9 +262,10 @@ static void start(unsigned i, uv_loop_t *loop) {
         if (fresh_pods)
                 set_flag(l, "--fresh-pod-per-domain", "true");
         if (!channels_of_host()) {
-                /* As few as necessary, so that an index is soon reused. */
+                /* As few as necessary, so that an index is soon reused. With racks, nodes move to another
+                 * partition. */
                 snprintf(slots, sizeof slots, "%u",
-                         world_nodes() < NODES_OF_CLIQUE ? world_nodes() : NODES_OF_CLIQUE);
+                         world_nodes() < NODES_OF_CLIQUE || racks_used() ? world_nodes() : NODES_OF_CLIQUE);
                 set_flag(l, "--max-nodes-per-imex-domain", slots);
                 /* The chart is upgraded now and then. Each replica keeps the version with which it
                  * started. */
