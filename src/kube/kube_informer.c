@@ -405,7 +405,7 @@ static void begin_watch(struct kube_informer *i) {
                 .res = i->o.res,
                 .ns = i->ns,
                 .query = buf_str(&query),
-                .metadata_only = i->o.metadata_only,
+                .metadata_only = i->o.metadata_only || i->o.inherit,
                 .u = i,
         };
         if (query.failed)

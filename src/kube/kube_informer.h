@@ -38,6 +38,12 @@ struct kube_informer_options {
         const struct jd_field *kept;
         size_t decoded_size;
         bool metadata_only;
+        /* For informers that list whole objects, but watch only their metadata: a change of a large object
+         * then costs only its metadata. `inherit` gets a trimmed object of which only the metadata has
+         * arrived, by a watch or by an answer, and the cached version of the same object, by UID (NULL: there
+         * is none). It returns an object in the arena that has the other members of `old`. A whole object
+         * replaces a completed one of the same version: see kube_informer_answer(). */
+        const void *(*inherit)(const void *trimmed, const struct kube_object *old, struct arena *a);
         /* Allows the first list to come from the API server's cache. Such a list arrives at once, while for
          * any other list the API server waits up to 100 ms until its cache is known to be current. The watch
          * then delivers the changes that the list lacks. The list has no pages, so use this for few objects
@@ -103,7 +109,8 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
 /* Stores the server's answer to our own write in the cache at once, if it is newer than the cached object, so
  * that the next reconcile does not use old data. `changed` is called as for a watch event (in a later turn).
  * An object that a watch has already reported as deleted is not restored. An object that does not match the
- * selectors is removed when the watch has passed its version. */
+ * selectors is removed when the watch has passed its version. With `inherit`, the answer to a read of a whole
+ * object is stored, too, if the cache has only the metadata of the same version. */
 void kube_informer_answer(struct kube_informer *i, yyjson_val *obj);
 /* Removes an object from the cache after the answer to a deletion with which the object has ceased to exist:
  * `status` is the Status with the UID. If an event from before the deletion arrives later, the object is in

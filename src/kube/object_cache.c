@@ -25,6 +25,7 @@ struct entry {
         uint64_t version;              /* 0: not a number */
         unsigned round;                /* the last list that contained it */
         bool from_answer;              /* no list or event has shown this version yet */
+        bool completed;                /* only its metadata has arrived; see `inherit` of the informer */
         TAILQ_ENTRY(entry) of_answers; /* while `from_answer`, if the version is a number */
         LIST_ENTRY(entry) links[];     /* by namespace and name, then one for each index */
 };
@@ -58,16 +59,20 @@ struct object_cache {
 struct ident {
         const char *ns, *name, *uid, *rv;
         uint64_t version;
+        bool partial; /* only the metadata of an object that has more */
         char *key;
 };
 
-static int object_cache_identify(yyjson_val *object, struct ident *ret, struct err *e) {
+static int object_cache_identify(const struct object_cache *c, yyjson_val *object, struct ident *ret,
+                                 struct err *e) {
         yyjson_val *meta = yyjson_obj_get(object, "metadata");
 
         ret->ns = yyjson_get_str(yyjson_obj_get(meta, "namespace"));
         ret->name = yyjson_get_str(yyjson_obj_get(meta, "name"));
         ret->uid = yyjson_get_str(yyjson_obj_get(meta, "uid"));
         ret->rv = yyjson_get_str(yyjson_obj_get(meta, "resourceVersion"));
+        ret->partial = c->o.inherit &&
+                       streq(yyjson_get_str(yyjson_obj_get(object, "kind")), "PartialObjectMetadata");
         if (!ret->name || !ret->rv)
                 return err_set(e, ERR_INVALID, 0,
                                "an object without metadata.name or metadata.resourceVersion");
@@ -257,7 +262,7 @@ static struct entry *object_cache_pack(const struct object_cache *c, const void 
 
 /* There are many objects, and they stay: each gets exactly the memory that its kept members need. */
 static struct entry *object_cache_decode(struct object_cache *c, yyjson_val *object, const struct ident *id,
-                                         bool *ret_kept, struct err *e) {
+                                         const struct entry *old, bool *ret_kept, struct err *e) {
         size_t size = c->o.decoded_size ? c->o.decoded_size : c->o.size;
         _cleanup_(arena_freep) struct arena *whole = arena_new(4096), *measured = arena_new(4096);
         struct kube_object *o = arena_alloc(whole, size);
@@ -270,6 +275,9 @@ static struct entry *object_cache_decode(struct object_cache *c, yyjson_val *obj
         if (!*ret_kept)
                 return NULL;
         const void *kept = c->o.trim ? c->o.trim(o, whole) : o;
+        if (id->partial)
+                kept = c->o.inherit(kept, old && streq(old->object->meta.uid, id->uid) ? old->object : NULL,
+                                    whole);
         size_t before = arena_used(measured);
         object_cache_pack(c, kept, id, measured);
         return object_cache_pack(c, kept, id, arena_new(arena_used(measured) - before));
@@ -283,7 +291,7 @@ static bool list_contradicts(const struct object_cache *c, const struct entry *x
 static int object_cache_take_version(struct object_cache *c, yyjson_val *object, const struct ident *id,
                                      enum cache_source source, bool *ret_reported, struct err *e) {
         struct entry *old = object_cache_find(c, id->ns, id->name), *x;
-        bool kept = true;
+        bool kept = true, completes = false;
 
         if (old) {
                 /* The list proves that it exists, even if we know a newer version of it. */
@@ -296,7 +304,8 @@ static int object_cache_take_version(struct object_cache *c, yyjson_val *object,
                         old->from_answer = false;
                 }
                 bool newer = old->version && id->version && old->version > id->version;
-                if (same || (newer && !(source == CACHE_LIST && list_contradicts(c, old))))
+                completes = same && old->completed && !id->partial;
+                if ((same && !completes) || (newer && !(source == CACHE_LIST && list_contradicts(c, old))))
                         return 0;
         } else if (source == CACHE_ANSWER && id->version && id->version <= c->reached) {
                 /* The watch has passed this version: the object was deleted since, or does not belong
@@ -304,7 +313,7 @@ static int object_cache_take_version(struct object_cache *c, yyjson_val *object,
                 return 0;
         }
 
-        x = object_cache_decode(c, object, id, &kept, e);
+        x = object_cache_decode(c, object, id, old, &kept, e);
         if (!x && kept) {
                 *ret_reported = note_bad(c, id);
                 return -1;
@@ -315,9 +324,12 @@ static int object_cache_take_version(struct object_cache *c, yyjson_val *object,
                         remove_entry(c, old);
                 return 0;
         }
-        x->from_answer = source == CACHE_ANSWER;
+        x->completed = id->partial;
+        x->from_answer = source == CACHE_ANSWER && !(completes && !old->from_answer);
         if (x->from_answer)
                 x->round = 0; /* no list has contained it, including the present one */
+        else if (source == CACHE_ANSWER)
+                x->round = old->round;
         if (old)
                 unlink_entry(c, old);
         link_entry(c, x);
@@ -330,7 +342,7 @@ int object_cache_take(struct object_cache *c, yyjson_val *object, enum cache_sou
         struct ident id;
 
         *ret_reported = false;
-        if (object_cache_identify(object, &id, e) < 0)
+        if (object_cache_identify(c, object, &id, e) < 0)
                 return -1;
         int r = object_cache_take_version(c, object, &id, source, ret_reported, e);
         free(id.key);
@@ -341,7 +353,7 @@ void object_cache_delete(struct object_cache *c, yyjson_val *object) {
         struct ident id;
         struct err ignored;
 
-        if (object_cache_identify(object, &id, &ignored) < 0)
+        if (object_cache_identify(c, object, &id, &ignored) < 0)
                 return;
         struct entry *x = object_cache_find(c, id.ns, id.name);
         forget_bad(c, id.key);

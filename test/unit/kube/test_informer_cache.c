@@ -240,6 +240,83 @@ static void test_learn_from_inside_changed(void **state) {
         world_wait_for_log(w, "+a@11 +b@21 ");
 }
 
+/* ---- whole lists, and watches of metadata ---- */
+
+static const void *inherit_spec(const void *trimmed, const struct kube_object *old, struct arena *a) {
+        struct pod *p = arena_alloc(a, sizeof *p);
+        *p = *(const struct pod *)trimmed;
+        p->node = old ? ((const struct pod *)(const void *)old)->node : "unknown";
+        return p;
+}
+
+#define META(name, uid, rv)                                                                                  \
+        "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{"               \
+        "\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv "\"}}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+
+static const char *node_of(struct world *w, const char *name) {
+        return ((const struct pod *)(const void *)kube_informer_get(w->informer, "ns", name))->node;
+}
+
+static void begin_inheriting(struct world *w) {
+        w->api.pages[0] = LIST("10", ITEM("a", "3", "n1"));
+        w->o.inherit = inherit_spec;
+        world_begin_watching(w);
+        RUN_UNTIL(&w->loop, w->api.watching);
+}
+
+static void a_watch_of_metadata_keeps_the_rest_of_an_object(void **state) {
+        struct world *w = *state;
+        begin_inheriting(w);
+        fake_chunk(w->api.watch,
+                   EVENT("MODIFIED", META("a", "uid-a", "11")) EVENT("ADDED", META("b", "uid-b", "12")));
+        world_wait_for_log(w, "+a@3 ~a@3>11 +b@12 ");
+        assert_string_equal(node_of(w, "a"), "n1");
+        assert_string_equal(node_of(w, "b"), "unknown");
+        assert_int_equal(world_count_at(w, 0, "n1"), 1);
+        /* Another object with the same name. */
+        fake_chunk(w->api.watch, EVENT("MODIFIED", META("a", "uid-c", "13")));
+        world_wait_for_log(w, "+a@3 ~a@3>11 +b@12 ~a@11>13 ");
+        assert_string_equal(node_of(w, "a"), "unknown");
+}
+
+static void give(struct world *w, const char *object) {
+        yyjson_doc *d = yyjson_read(object, strlen(object), 0);
+        kube_informer_answer(w->informer, yyjson_doc_get_root(d));
+        yyjson_doc_free(d);
+}
+
+static void a_whole_object_replaces_metadata_of_the_same_version(void **state) {
+        struct world *w = *state;
+        begin_inheriting(w);
+        fake_chunk(w->api.watch, EVENT("MODIFIED", META("a", "uid-a", "11")));
+        world_wait_for_log(w, "+a@3 ~a@3>11 ");
+        give(w, ITEM("a", "11", "n2"));
+        world_wait_for_log(w, "+a@3 ~a@3>11 ~a@11>11 ");
+        assert_string_equal(node_of(w, "a"), "n2");
+        give(w, ITEM("a", "11", "n3")); /* the cache has the whole object */
+        give(w, META("a", "uid-a", "11"));
+        give(w, ITEM("a", "10", "n4")); /* older than the metadata */
+        assert_string_equal(node_of(w, "a"), "n2");
+        /* It was no answer to a write, so it stays when the watch passes its version. */
+        pod_bookmark(&w->api, 20);
+        fake_chunk(w->api.watch, EVENT("MODIFIED", META("a", "uid-a", "21")));
+        world_wait_for_log(w, "+a@3 ~a@3>11 ~a@11>11 ~a@11>21 ");
+        assert_string_equal(node_of(w, "a"), "n2");
+}
+
+/* The watch then delivers the metadata of the version that the answer had. */
+static void a_whole_answer_is_not_replaced_by_its_own_metadata(void **state) {
+        struct world *w = *state;
+        begin_inheriting(w);
+        give(w, ITEM("a", "11", "n2"));
+        world_wait_for_log(w, "+a@3 ~a@3>11 ");
+        fake_chunk(w->api.watch,
+                   EVENT("MODIFIED", META("a", "uid-a", "11")) EVENT("ADDED", META("b", "uid-b", "12")));
+        world_wait_for_log(w, "+a@3 ~a@3>11 +b@12 ");
+        assert_string_equal(node_of(w, "a"), "n2");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_set_up, world_tear_down)
@@ -256,6 +333,9 @@ int main(void) {
                 T(test_answers_without_an_object_are_ignored),
                 T(test_our_own_deletion_is_visible_at_once),
                 T(test_learn_from_inside_changed),
+                T(a_watch_of_metadata_keeps_the_rest_of_an_object),
+                T(a_whole_object_replaces_metadata_of_the_same_version),
+                T(a_whole_answer_is_not_replaced_by_its_own_metadata),
         };
         return cmocka_run_group_tests_name("informer_cache", tests, NULL, NULL);
 }
