@@ -55,6 +55,13 @@ bool has_string(const char *const *list, size_t n, const char *s) {
 
 /* not_compared marks members whose changes concern no rule. */
 static const struct jd_field f_taint[] = { JD_STR(struct taint, "key", key), JD_END };
+static const struct jd_field f_writer[] = {
+        JD_STR(struct field_writer, "manager", manager),
+        JD_STR(struct field_writer, "time", time),
+        JD_RAW(struct field_writer, "fieldsV1>f:spec>f:taints", taints),
+        JD_RAW(struct field_writer, "fieldsV1>f:spec>f:unschedulable", unschedulable),
+        JD_END,
+};
 const struct jd_field node_fields[] = {
         JD_OBJ(struct node, "metadata", o.meta, kube_f_meta),
         JD_STR(struct node, LABEL CD_LABEL, domain_uid),
@@ -72,7 +79,15 @@ const struct jd_field node_fields[] = {
         JD_LIST(struct node, "spec>taints", taints, struct taint, f_taint),
         JD_STR(struct node, "status>nodeInfo>bootID", boot_id),
         JD_LIST(struct node, "status>conditions", conditions, struct condition, condition_fields),
+        JD_LIST(struct node, "metadata>managedFields", writers, struct field_writer, f_writer,
+                .not_compared = true),
         JD_END,
+};
+
+const struct jd_field node_kept_fields[] = {
+        JD_INLINE(struct node, o, node_fields),
+        JD_INT(struct node, "specWriters", spec_writers, .not_compared = true),
+        JD_BOOL(struct node, "partial", partial, .not_compared = true), JD_END
 };
 
 static bool kinds_is_ready(const struct condition *list, size_t n) {
@@ -99,9 +114,27 @@ static size_t keep_ready(struct condition *list, size_t n) {
         return kept;
 }
 
+/* The API server sets the time of a writer again whenever it changes one of its fields. A writer whose only
+ * field is removed disappears. */
+static int64_t hash_writers(const struct field_writer *list, size_t n) {
+        uint64_t h = 0;
+        for (size_t i = 0; i < n; i++) {
+                const struct field_writer *x = &list[i];
+                const char *manager = str_or(x->manager, ""), *time = str_or(x->time, "");
+                if (!x->taints.p && !x->unschedulable.p)
+                        continue;
+                h = 31 * h + str_fnv64(manager, strlen(manager));
+                h = 31 * h + str_fnv64(time, strlen(time));
+                h = 31 * h + (x->taints.p ? 1 : 0) + (x->unschedulable.p ? 2 : 0);
+        }
+        return (int64_t)h;
+}
+
 const void *node_trim(void *node, struct arena *a) {
         struct node *n = node;
         bool gpu = node_has_gpu(n), out = node_out_of_service(n);
+        n->spec_writers = hash_writers(n->writers, n->n_writers);
+        n->n_writers = 0;
         n->n_conditions = keep_ready(n->conditions, n->n_conditions);
         for (size_t i = 0; i < n->n_conditions; i++)
                 n->conditions[i] = (struct condition){ .type = "Ready", .status = n->conditions[i].status };
@@ -110,6 +143,22 @@ const void *node_trim(void *node, struct arena *a) {
         n->n_taints = out;
         if (out)
                 n->taints[0].key = NODE_TAINT_OUT_OF_SERVICE;
+        return n;
+}
+
+const void *node_inherit(const void *node, const struct kube_object *old, struct arena *a) {
+        const struct node *was = (const struct node *)old;
+        struct node *n = arena_alloc(a, sizeof *n);
+        *n = *(const struct node *)node;
+        n->partial = true;
+        if (!was)
+                return n;
+        n->unschedulable = was->unschedulable;
+        n->boot_id = was->boot_id;
+        n->taints = was->taints;
+        n->n_taints = was->n_taints;
+        n->conditions = was->conditions;
+        n->n_conditions = was->n_conditions;
         return n;
 }
 

@@ -30,6 +30,12 @@ struct taint {
         const char *key;
 };
 
+/* An element of metadata.managedFields: which parts of the spec a client has written, and when. */
+struct field_writer {
+        const char *manager, *time;
+        struct str taints, unschedulable; /* p NULL: it does not own the field */
+};
+
 struct node {
         struct kube_object o;
         const char *domain_uid;      /* label CD_LABEL */
@@ -46,8 +52,16 @@ struct node {
         size_t n_taints;
         struct condition *conditions;
         size_t n_conditions;
+        struct field_writer *writers; /* metadata.managedFields, until node_trim() */
+        size_t n_writers;
+        int64_t spec_writers; /* who wrote taints and unschedulable, and when, as one number: it changes when
+                                 these fields change. node_trim() sets it */
+        bool partial; /* only the metadata of this version has arrived; spec and status are of an earlier one
+                       */
 };
+/* Taints, unschedulable, the boot ID and conditions are not in the metadata. */
 extern const struct jd_field node_fields[];
+extern const struct jd_field node_kept_fields[]; /* the members that the cache keeps */
 bool node_ready(const struct node *n);
 /* Returns whether Node Feature Discovery, the GPU Operator or an administrator has labelled the node as a
  * node with a GPU. With the default affinity of the chart, the kubelet plugin runs on these nodes. */
@@ -59,6 +73,9 @@ bool node_out_of_service(const struct node *n);
 const char *node_boot_id(const struct node *n);
 /* Removes what no rule needs. pod_trim() and slice_trim() do the same for their kinds. */
 const void *node_trim(void *node, struct arena *a);
+/* Returns a copy of a Node of which only the metadata has arrived, with the spec and status of `old`. `old`
+ * NULL: they are unknown, so the Node is not Ready. */
+const void *node_inherit(const void *node, const struct kube_object *old, struct arena *a);
 
 struct pod_ip {
         const char *ip;

@@ -11,6 +11,7 @@
 #include "controller/daemons.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
+#include "controller/node_reads.h"
 #include "controller/rack_domains.h"
 #include "controller/reconcile.h"
 #include "controller/removals.h"
@@ -129,6 +130,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                                                          .u = c });
         c->live_read = live_read_new(&(struct live_read_options){
                 .client = client, .queue = c->queue, .found = on_found, .u = c });
+        c->node_reads = node_reads_new(c);
         c->crds = crds_new(&(struct crds_options){ .client = client,
                                                    .domains = config->apply_crds,
                                                    .failing = c->m.crds,
@@ -157,6 +159,7 @@ void controller_stop(struct controller *c) {
         crds_free(c->crds);
         live_read_free(c->live_read);
         leases_free(c->leases);
+        node_reads_free(c->node_reads);
         writes_free(c->writes);
         work_queue_free(c->queue);
         watch_stop(c);

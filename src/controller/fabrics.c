@@ -450,7 +450,8 @@ static void gather_node(struct fabric_facts *k, struct channels_node *x) {
         x->rack = records_node_rack(c, x->name);
         x->is_ready = node && node_ready(node);
         x->alive_after = day_time(k, leases_alive_after(c->leases, x->name));
-        x->gone = node ? node_out_of_service(node)
+        /* The taint of an earlier version proves nothing: it may have been removed since. */
+        x->gone = node ? node_out_of_service(node) && !node->partial
                        : first_seen_for(c->memory.missing_nodes, x->name, ASSIGNMENT_NODE_MISSING_S, k->mono,
                                         &k->recheck_s);
         if (!mode_assigns_channels(c->mode)) {

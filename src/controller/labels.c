@@ -209,6 +209,7 @@ void labels_reconcile(struct controller *c, const char *name) {
                                               .name = name,
                                               .batch_ms = late ? LATE_MS : 0,
                                               .body = { buf_str(&b), b.n },
+                                              .metadata_only = true,
                                               .cache = c->caches.nodes,
                                               .done = p.set_domain ? labels_on_written : NULL,
                                               .u = c,

@@ -177,6 +177,7 @@ struct controller {
         struct allocations *allocations;
         struct live_read *live_read;
         struct leases *leases; /* of the kubelets */
+        struct node_reads *node_reads;
         struct shortages *shortages;
         struct crds *crds;
         void (*synced)(void *u);

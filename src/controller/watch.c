@@ -10,6 +10,7 @@
 #include "controller/auto_domains.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
+#include "controller/node_reads.h"
 #include "controller/rack_domains.h"
 #include "controller/records.h"
 #include "controller/shared_device.h"
@@ -225,8 +226,10 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         struct controller *c = u;
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
+        node_reads_node_changed(c, was, is);
         labels_changed(c, was, is);
-        if (was && is && jd_equal(node_fields, was, is))
+        bool confirms = was && is && node_out_of_service(is) && was->partial != is->partial;
+        if (was && is && jd_equal(node_fields, was, is) && !confirms)
                 return;
         if (is) {
                 first_seen_forget(c->memory.missing_nodes, name);
@@ -433,6 +436,7 @@ static void daemon_changed(void *u, const struct kube_object *old, const struct 
         if (was && is && jd_equal(daemon_pod_fields, was, is))
                 return;
         const char *node = is ? is->pod.node : was->pod.node;
+        node_reads_daemon_changed(c, was, is);
         records_queue_daemons(c);
         if (was)
                 records_queue_fabric(c, was->pod.clique_id);
@@ -590,7 +594,8 @@ static void watch_daemons(struct controller *c) {
 void watch_start(struct controller *c) {
         c->caches.nodes = CACHE(node, kube_nodes, struct node, node_fields,
                                 OURS(.current = on_current, .limit = 100 /* 20 to 100 KiB each */,
-                                     .trim = node_trim, .index = { node_domain, node_clique }));
+                                     .trim = node_trim, .inherit = node_inherit, .kept = node_kept_fields,
+                                     .index = { node_domain, node_clique }));
         c->caches.slices = CACHE(slice, kube_resource_slices, struct slice, slice_fields,
                                  OURS(.current = on_current, .field_selector = "spec.driver=" CD_DRIVER,
                                       .trim = slice_trim, .kept = slice_kept_fields, .keep = slice_is_ours,

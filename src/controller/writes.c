@@ -396,6 +396,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                                                   .ns = q->ns,
                                                   .name = q->name,
                                                   .subresource = q->subresource,
+                                                  .metadata_only = q->metadata_only,
                                                   .manager = w->o.manager,
                                                   .body = q->body,
                                                   .done = writes_on_done,

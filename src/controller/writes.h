@@ -47,6 +47,7 @@ struct writes_request {
         struct str body;
         unsigned batch_ms;           /* the write waits this long after the first request, for more changes */
         unsigned interval_ms;        /* the write waits this long after the last write of the same object */
+        bool metadata_only;          /* the answer contains only metadata */
         struct kube_informer *cache; /* gets the answer; may be NULL */
         writes_done_fn *done;        /* may be NULL */
         void *u;

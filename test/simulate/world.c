@@ -45,6 +45,7 @@ static void make_node(struct node *n) {
         if (world_is_given_up(number_of(n)))
                 held_given_up(number_of(n));
         n->exists = n->ready = true;
+        n->tainted = false;
         n->exists_ms = n->gone_ms = 0;
         n->heard_ms = sim_now_ms();
         world_create(K_NODE, "",
@@ -130,6 +131,14 @@ static void say_ready(struct node *n, bool is) {
         }
 }
 
+/* The controller manager taints a Node that is not ready, shortly after it or the kubelet has set the
+ * condition. */
+static void taint(struct node *n) {
+        n->tainted = !n->ready;
+        world_patch(K_NODE, store_get(K_NODE, "", n->name), false, "{'spec':{'taints':%s}}",
+                    n->tainted ? "[{'key':'node.kubernetes.io/unreachable','effect':'NoExecute'}]" : "null");
+}
+
 /* A kubelet that starts deletes the ResourceSlices of plugins that were registered before. */
 static void wipe_slices(struct node *n) {
         const struct version *s;
@@ -162,7 +171,9 @@ static void node_lifecycle(struct node *n) {
                 n->heard_ms = now;
         if (n->power && n->connected && n->wipes)
                 wipe_slices(n);
-        if (n->ready && now - n->heard_ms > NODE_GRACE_MS) {
+        if (n->ready == n->tainted) {
+                taint(n);
+        } else if (n->ready && now - n->heard_ms > NODE_GRACE_MS) {
                 say_ready(n, false);
         } else if (!n->ready && n->power && n->connected) {
                 say_ready(n, true);

@@ -43,6 +43,7 @@ enum { MAX_RUNS = 8 };
 struct node {
         char name[16], clique[16], plugin_pod[64];
         bool power, connected, exists, ready; /* exists: the Node object; ready: its condition Ready */
+        bool tainted;                         /* the Node has the taint of a node that is not ready */
         bool back;  /* connected again: the kubelet now sees earlier deletions */
         bool wipes; /* the kubelet has just started, and cleans up */
         bool cordoned;

@@ -397,12 +397,40 @@ static bool is_released(const struct version *was, yyjson_mut_val *meta) {
                yyjson_get_sint(yyjson_obj_get(was->meta, "deletionGracePeriodSeconds")) == 0;
 }
 
+/* metadata.managedFields of a Node, as far as the controller uses it: who has written taints and
+ * unschedulable, and when, to the second. Here, all clients are one. */
+static void keep_writers(yyjson_mut_doc *d, const struct version *was) {
+        yyjson_mut_val *root = yyjson_mut_doc_get_root(d), *meta = yyjson_mut_obj_get(root, "metadata"),
+                       *spec = yyjson_mut_obj_get(root, "spec"), *entry, *fields;
+        yyjson_val *old = yyjson_obj_get(was->meta, "managedFields");
+        static const char *const members[][2] = { { "taints", "f:taints" },
+                                                  { "unschedulable", "f:unschedulable" } };
+        yyjson_mut_obj_remove_key(meta, "managedFields");
+        if (same_member(was, d, "spec")) {
+                if (old)
+                        yyjson_mut_obj_add_val(d, meta, "managedFields", yyjson_val_mut_copy(d, old));
+                return;
+        }
+        if (is_empty(spec))
+                return;
+        entry = yyjson_mut_arr_add_obj(d, yyjson_mut_obj_add_arr(d, meta, "managedFields"));
+        yyjson_mut_obj_add_str(d, entry, "manager", "world");
+        yyjson_mut_obj_add_str(d, entry, "operation", "Update");
+        set_time(d, entry, "time", sim_wall_s());
+        fields = yyjson_mut_obj_add_obj(d, yyjson_mut_obj_add_obj(d, entry, "fieldsV1"), "f:spec");
+        for (size_t i = 0; i < ARRAY_LEN(members); i++)
+                if (yyjson_mut_obj_get(spec, members[i][0]))
+                        yyjson_mut_obj_add_obj(d, fields, members[i][1]);
+}
+
 /* Stores the new version of `was`, if it has changed. Takes the document and the owners, which are a part of
  * it. */
 static struct store_answer store_changed(enum kind k, const struct version *was, yyjson_mut_doc *d,
                                          struct owners *owners) {
         yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(d), "metadata");
         keep_meta(d, was);
+        if (k == K_NODE)
+                keep_writers(d, was);
         if (same_value(was->root, yyjson_mut_doc_get_root(d)) &&
             (!owners || owners_equal(owners, was->owners)) && !is_released(was, meta)) {
                 yyjson_mut_doc_free(d);

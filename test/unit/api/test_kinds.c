@@ -101,6 +101,70 @@ static void a_changed_boot_id_is_a_difference(void **state) {
         arena_free(a);
 }
 
+/* ---- Nodes of which only the metadata has arrived ---- */
+
+#define WRITER(manager, time, fields)                                                                        \
+        "{'manager':'" manager "','time':'" time "','fieldsV1':{'f:metadata':{},'f:spec':{" fields "}}}"
+#define TAINTER WRITER("kube-controller-manager", "2026-01-01T00:00:01Z", "'f:podCIDR':{},'f:taints':{}")
+
+static const struct node *trimmed_node(struct arena *a, const char *writers) {
+        struct node *n = (struct node *)(uintptr_t)fake_node_json(
+                a, "{'metadata':{'name':'n','uid':'u','resourceVersion':'1','managedFields':[%s]}}", writers);
+        return node_trim(n, a);
+}
+
+static void the_writers_of_taints_and_unschedulable_show_that_they_changed(void **state) {
+        static const struct {
+                const char *was, *is;
+                bool differs;
+        } cases[] = {
+                { "", "", false },
+                { TAINTER, TAINTER, false },
+                { "", TAINTER, true },
+                { TAINTER, "", true },
+                { TAINTER, WRITER("kube-controller-manager", "2026-01-01T00:00:02Z", "'f:taints':{}"), true },
+                { TAINTER, WRITER("kubectl", "2026-01-01T00:00:01Z", "'f:taints':{}"), true },
+                { TAINTER, TAINTER "," WRITER("kubectl", "2026-01-01T00:00:01Z", "'f:unschedulable':{}"),
+                  true },
+                { WRITER("kubectl", "2026-01-01T00:00:01Z", "'f:unschedulable':{}"),
+                  WRITER("kubectl", "2026-01-01T00:00:01Z", "'f:unschedulable':{},'f:taints':{}"), true },
+                /* Other fields, such as the status that the kubelet reports. */
+                { TAINTER,
+                  TAINTER ",{'manager':'kubelet','time':'2026-01-01T00:00:02Z','fieldsV1':{"
+                          "'f:status':{'f:conditions':{}}},'subresource':'status'}",
+                  false },
+                { TAINTER, TAINTER "," WRITER("x", "2026-01-01T00:00:02Z", "'f:podCIDR':{}"), false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct arena *a = arena_new(4096);
+                bool differs = trimmed_node(a, cases[i].was)->spec_writers !=
+                               trimmed_node(a, cases[i].is)->spec_writers;
+                if (differs != cases[i].differs)
+                        fail_msg("case %zu", i);
+                arena_free(a);
+        }
+}
+
+static void metadata_of_a_node_inherits_its_spec_and_status(void **state) {
+        struct arena *a = arena_new(4096);
+        static const char whole[] =
+                "{'metadata':{'name':'n','uid':'u','resourceVersion':'1','labels':{'" CD_LABEL_DAEMON
+                "':'true'}},'spec':{'unschedulable':true,'taints':[{'key':'" NODE_TAINT_OUT_OF_SERVICE
+                "'}]},'status':{'nodeInfo':{'bootID':'11111111-0000-4000-8000-000000000000'},'conditions':[{"
+                "'type':'Ready','status':'True'}]}}";
+        const struct node *old = node_trim((void *)(uintptr_t)fake_node_json(a, whole), a);
+        const struct node *n = node_inherit(trimmed_node(a, TAINTER), &old->o, a);
+        assert_true(n->partial && !old->partial);
+        assert_null(n->imex_daemon); /* the label was removed */
+        assert_true(n->unschedulable && node_out_of_service(n) && node_ready(n));
+        assert_string_equal(node_boot_id(n), "11111111-0000-4000-8000-000000000000");
+        assert_true(n->spec_writers != old->spec_writers);
+        n = node_inherit(trimmed_node(a, TAINTER), NULL, a);
+        assert_true(n->partial && !node_ready(n) && !n->unschedulable && !node_out_of_service(n));
+        assert_string_equal(node_boot_id(n), "");
+        arena_free(a);
+}
+
 /* ---- which changes of an object count ---- */
 
 struct change {
@@ -430,6 +494,8 @@ int main(void) {
                 cmocka_unit_test(of_the_slices_of_a_node_the_newest_one_with_a_clique_id_counts),
                 cmocka_unit_test(trimming_reads_only_the_devices_of_the_slice),
                 cmocka_unit_test(a_changed_boot_id_is_a_difference),
+                cmocka_unit_test(the_writers_of_taints_and_unschedulable_show_that_they_changed),
+                cmocka_unit_test(metadata_of_a_node_inherits_its_spec_and_status),
                 cmocka_unit_test(trimming_changes_no_result_of_the_rules),
                 cmocka_unit_test(a_trimmed_slice_states_the_same_clique_id),
                 cmocka_unit_test(a_node_that_withholds_its_devices_stays_in_its_partition),

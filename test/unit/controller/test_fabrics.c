@@ -29,6 +29,9 @@ struct world {
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
         bool is_cut;        /* the kubelet does not reach the API server */
         unsigned conflicts; /* the number of patches that are answered with 409 */
+        const char *node_spec;
+        bool delays; /* the confirmation that ComputeDomains do not exist waits in `delayed` */
+        struct fake_conn *delayed, *nodes; /* nodes: the watch of Nodes */
 };
 
 static char *fabric_text(const char *channels, const char *table_of, unsigned version) {
@@ -59,9 +62,10 @@ static char *items_of(void *u, const char *path) {
                 "\"conditions\":[{\"type\":\"Ready\","
                 "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
         if (fake_has(path, "/nodes"))
-                return xstrdup(
-                        "{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},\"status\":{"
-                        "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+                return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},"
+                                 "\"spec\":{%s},"
+                                 "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                                 str_or(w->node_spec, ""));
         if (fake_has(path, "/pods") && fake_has(path, "plugin"))
                 return xasprintf(pod, w->channels ? OBJECT : "", w->held, w->pod_node);
         if (fake_has(path, "/resourceslices"))
@@ -121,10 +125,19 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
-        if (streq(r->method, "GET"))
-                leading_read(c, r, items_of, u);
-        else
-                on_write(u, c, r);
+        struct world *w = u;
+        bool watch = fake_query(r, "watch");
+        if (!streq(r->method, "GET")) {
+                on_write(w, c, r);
+        } else if (fake_has(r->path, "/nodes/")) {
+                fake_refuse(c, 403, "not in this test");
+        } else if (w->delays && !watch && fake_has(r->path, "/computedomains") && w->n_domain_lists) {
+                w->delayed = c;
+        } else {
+                if (watch && fake_has(r->path, "/nodes"))
+                        w->nodes = c;
+                leading_read(c, r, items_of, w);
+        }
 }
 
 #define A_DOMAIN                                                                                             \
@@ -268,6 +281,46 @@ static void a_held_channel_is_not_freed(void **state) {
         assert_non_null(strstr(w->patched, "\"id\":1"));
 }
 
+/* The plugin of a node that is out of service holds a channel. The Node changes before the channel is freed.
+ */
+static void begin_out_of_service(struct world *w) {
+        w->channels = GONE;
+        w->held = "\\\"1\\\":\\\"" DOMAIN "\\\"";
+        w->node_spec = "\"taints\":[{\"key\":\"" NODE_TAINT_OUT_OF_SERVICE "\"}]";
+        w->delays = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->delayed && w->nodes);
+}
+
+static void confirm(struct world *w) {
+        w->delays = false;
+        fake_reply(w->delayed, 200, NULL,
+                   "{\"kind\":\"ComputeDomainList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}");
+}
+
+static void a_node_that_is_out_of_service_keeps_no_channel(void **state) {
+        struct world *w = *state;
+        begin_out_of_service(w);
+        confirm(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "\"channels\":[]"));
+}
+
+/* failure: a Node with the out-of-service taint changes, and cannot be read -> the taint frees no channel
+ * [powered-off] */
+static void an_earlier_out_of_service_taint_frees_no_channel(void **state) {
+        struct world *w = *state;
+        begin_out_of_service(w);
+        fake_chunk(w->nodes,
+                   "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"PartialObjectMetadata\",\"metadata\":{"
+                   "\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"11\"}}}\n");
+        RUN_UNTIL(&w->l.loop, records_node(&w->l.c, "n1")->partial);
+        confirm(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "ChannelsHeld"));
+        assert_non_null(strstr(w->patched, "node n1 holds it"));
+        run_for(&w->l.loop, 300);
+        assert_non_null(strstr(w->patched, "\"id\":1"));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(
@@ -287,6 +340,10 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_claim_of_another_namespace_keeps_no_channel, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(a_held_channel_is_not_freed, setup, teardown),
+                cmocka_unit_test_setup_teardown(a_node_that_is_out_of_service_keeps_no_channel, setup,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(an_earlier_out_of_service_taint_frees_no_channel, setup,
+                                                teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
