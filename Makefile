@@ -48,10 +48,10 @@ plugin_of_kubectl := $(build)/src/cli/kubectl-compute_domains
 standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nvidia-imex nvidia-imex-ctl nvidia-smi standin-knob)
 
 FUZZ_SECONDS ?= 60
-PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons macos helm html
+PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons budget macos helm html
 
 .PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench bench-claims scale \
-	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long gpu-kill-points-long helm-long html-long matrix pictures page-picture reference clean \
+	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long budget-long gpu-kill-points-long helm-long html-long matrix pictures page-picture reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
 # ninja uses all processors, and must not run twice at the same time in one folder.
@@ -194,12 +194,12 @@ emulated-unit:
 	ninja -C $(cross)-tests
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
-without_cluster := emulated simulate channels daemons gpu_kill_points macos helm html
+without_cluster := emulated simulate channels daemons budget gpu_kill_points macos helm html
 # The files of test/long, and the tests with the tag long of test/cluster.
 long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
-long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos) $(if $(filter helm,$(PART)),helm-long) $(if $(filter html,$(PART)),html-long)
+long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter budget,$(PART)),budget-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos) $(if $(filter helm,$(PART)),helm-long) $(if $(filter html,$(PART)),html-long)
 ifneq ($(long_files),)
 	test/cluster/tools
 	EVERY_POINT=yes CLUSTERS=1 test/cluster/run-tests $(long_files)
@@ -235,6 +235,10 @@ html-long: all
 daemons-long: all
 	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) DAEMON=$(abspath $(build)/src/daemon/compute-domain-daemon) \
 		bats -f "domains follow each other|with one port" test/standin/daemons.bats
+
+# The requests and bytes of the controller with 100,000 nodes; `make test` has 1,000.
+budget-long: all
+	$(build)/test/unit/controller/test_controller_budget 100000
 
 # Compiles and installs only what the demo runs.
 demo: image-$(own_arch)
