@@ -53,6 +53,10 @@ static void flag_table(struct config *c, struct raw *r, struct flag *ret) {
                      "set the label nvidia.com/gpu.clique on nodes"),
                 FLAG(BOOL, "fresh-pod-per-domain", &c->fresh_pods,
                      "replace the daemon of a node between two ComputeDomains"),
+                FLAG(INT, "evict-after-minutes", &c->evict_after_min,
+                     "evict pods with a channel from a node whose IMEX has not been READY for so long; 0: "
+                     "never",
+                     .max = 1440),
                 FLAG(BOOL, "rack-domains", &c->racks,
                      "create a ComputeDomain for each rack, in the driver's namespace and in those with the "
                      "label " CD_LABEL_RACK_DOMAINS "=enabled"),

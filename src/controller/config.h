@@ -21,6 +21,7 @@ struct config {
         const char *lease_name, *lease_ns;
         int64_t verbosity, daemon_verbosity, max_nodes, qps, burst;
         int64_t lease_duration_ms, renew_deadline_ms, retry_period_ms;
+        int64_t evict_after_min; /* evict pods from a node whose IMEX has failed for so long; 0: never */
         bool leader_election, apply_crds, gpu_clique_label, racks, help;
         bool auto_domains; /* create ComputeDomains for workloads whose pods have the label CD_LABEL_AUTO */
         bool fresh_pods; /* replace a daemon's Pod before its node joins another ComputeDomain */

@@ -9,6 +9,7 @@
 #include "controller/auto_domains.h"
 #include "controller/controller_metrics.h"
 #include "controller/daemons.h"
+#include "controller/evictions.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/node_reads.h"
@@ -137,6 +138,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                                                    .applied = on_schema,
                                                    .u = c });
         loop_timer_init(&c->calm, kube_client_loop(client), on_calm, c);
+        c->evictions = evictions_new(c);
         c->started = true;
         watch_start(c);
 }
@@ -154,6 +156,7 @@ void controller_stop(struct controller *c) {
         if (!c->started)
                 return;
         c->started = c->leading = false;
+        evictions_free(c->evictions);
         records_done(c);
         loop_timer_done(&c->calm);
         crds_free(c->crds);

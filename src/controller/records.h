@@ -179,6 +179,7 @@ struct controller {
         struct leases *leases; /* of the kubelets */
         struct node_reads *node_reads;
         struct shortages *shortages;
+        struct evictions *evictions; /* NULL: off */
         struct crds *crds;
         void (*synced)(void *u);
         void *synced_u;

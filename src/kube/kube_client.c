@@ -483,7 +483,7 @@ void kube_off_room(struct kube_client *c, struct kube_wants_room *r) {
 
 static int object_path(const struct kube_client *c, const struct kube_request *r, char **ret, struct err *e) {
         struct buf b = BUF_INIT(KUBE_PATH_MAX);
-        bool collection = r->verb == KUBE_LIST || r->verb == KUBE_CREATE;
+        bool collection = r->verb == KUBE_LIST || (r->verb == KUBE_CREATE && !r->subresource);
         unsigned n = 0;
         int rc;
 

@@ -101,7 +101,7 @@ struct kube_request {
         enum kube_lane lane;
         const struct kube_resource *res; /* borrowed */
         const char *ns, *name;           /* ns NULL: a cluster-scoped object, or a list of all namespaces */
-        const char *subresource;         /* "status" or NULL */
+        const char *subresource;         /* "status", with KUBE_CREATE "eviction", or NULL */
         const char *label_selector, *field_selector; /* plain text; the client encodes it */
         const char *query;   /* more query parameters, already encoded, without '?', or NULL */
         const char *manager; /* field manager for writes; NULL: none */

@@ -125,7 +125,9 @@ static bool is_list(yyjson_val *root, const struct kube_request *a) {
 static bool is_what_was_asked_for(yyjson_val *root, const struct kube_request *a) {
         if (a->verb == KUBE_LIST)
                 return is_list(root, a);
-        if (a->verb == KUBE_DELETE && kube_status_is(root))
+        /* An eviction is created, and answered like a deletion. */
+        bool deletes = a->verb == KUBE_DELETE || (a->verb == KUBE_CREATE && a->subresource);
+        if (deletes && kube_status_is(root))
                 return streq(text_of(root, "status"), "Success");
         return is_object(root, a);
 }

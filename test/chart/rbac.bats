@@ -87,6 +87,25 @@ setup() { render; }
 	is "$policy | length == 2"
 }
 
+# failure: the controller may evict pods -> only with imex.evictAfterMinutes, and with the policy that limits it
+#   [upgrade]
+@test "the controller may evict pods only with evictAfterMinutes, and a policy restricts it" {
+	local evicts='named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["pods/eviction"])'
+	local reads='named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["pods"])'
+	local policy='[kind("ValidatingAdmissionPolicy"; "ValidatingAdmissionPolicyBinding")[].metadata.name | select(. == "compute-domains-controller-evictions")]'
+	local minutes='[kind("Deployment")[].spec.template.spec.containers[].env[] | select(.name == "EVICT_AFTER_MINUTES").value]'
+	render
+	is "$evicts | not"
+	is "$reads | not"
+	is "$policy == []"
+	is "$minutes == []"
+	render --set resources.computeDomains.imex.evictAfterMinutes=15
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | [.[] | select(.resources[0] | startswith("pods"))] ==
+		[{apiGroups: [""], resources: ["pods"], verbs: ["get"]}, {apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}]'
+	is "$policy | length == 2"
+	is "$minutes == [\"15\"]"
+}
+
 # After a reboot of its node, a daemon of the Go driver writes its new address into its ComputeDomainClique. It starts nvidia-imex only when
 # it can watch its pod.
 # failure: a daemon of the Go driver restarts under our roles -> it has all permissions that it needs [go]

@@ -33,6 +33,13 @@ true
 {{- end -}}
 {{- end -}}
 
+{{/* "true" if the controller evicts pods from nodes whose IMEX has failed. Only then its role allows it. */}}
+{{- define "compute-domains.evicts" -}}
+{{- if and .Values.resources.computeDomains.enabled (gt (int (dig "evictAfterMinutes" 0 (.Values.resources.computeDomains.imex | default dict) | default 0)) 0) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{/* A CEL condition: the request is for the pod that its token names. Two policies divide the pods with it, so that each request meets one. */}}
 {{- define "compute-domains.namesOwnPod" -}}
 request.?namespace.orValue('') == '{{ include "compute-domains.namespace" . }}' &&

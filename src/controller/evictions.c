@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/evictions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/claim.h"
+#include "api/names.h"
+#include "api/reasons.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "rules/eviction.h"
+
+enum { MAX_BODY = 4096, MAX_REASON = 512, HTTP_TOO_MANY = 429 };
+
+/* A node whose IMEX fails. Times are clock_mono_s(). */
+struct failing {
+        UT_hash_handle hh;
+        int64_t since, next; /* since when it fails, without the time in which that was unknown; when its pods
+                                may be looked at again */
+        bool seen;           /* in this look */
+        char domain[37];     /* the UID of the ComputeDomain whose IMEX fails; "": the IMEX of all */
+        char why[MAX_REASON];
+        char node[];
+};
+
+/* A claim on a failing node, or a pod that it is reserved for. In the arena. */
+struct job {
+        struct job *next;
+        const char *ns, *name, *uid, *node; /* name NULL: of a claim, not known yet */
+        bool is_pod;
+};
+
+struct evictions {
+        struct controller *c;
+        struct loop_timer timer;
+        struct failing *failing;
+        size_t n_failing, n_reporting;
+        int64_t looked; /* the time of the last look */
+        bool many;      /* logged that too many nodes fail */
+        struct arena *a;
+        struct job *jobs; /* the first one is in progress */
+        unsigned n_evicted;
+        struct kube_call *call;
+};
+
+/* ---- nodes ---- */
+
+static void drop_failing(struct evictions *e, bool all) {
+        for (struct failing *x = e->failing, *next; x; x = next) {
+                next = x->hh.next;
+                if (!all && x->seen)
+                        continue;
+                HASH_DEL(e->failing, x);
+                free(x);
+        }
+}
+
+static void note_failing(struct evictions *e, const char *node, const char *domain, const char *state,
+                         const char *reason) {
+        struct failing *x;
+        HASH_FIND_STR(e->failing, node, x);
+        if (!x) {
+                size_t n = strlen(node) + 1;
+                x = xcalloc(1, sizeof *x + n);
+                memcpy(x->node, node, n);
+                x->since = clock_mono_s();
+                HASH_ADD_STR(e->failing, node, x);
+        }
+        x->seen = true;
+        snprintf(x->domain, sizeof x->domain, "%s", domain);
+        snprintf(x->why, sizeof x->why, "%s: %s", state, str_or(reason, "no reason given"));
+}
+
+static void evictions_count_node(struct evictions *e, enum eviction_imex imex) {
+        e->n_failing += imex == EVICTION_IMEX_FAILS;
+        e->n_reporting += imex != EVICTION_IMEX_UNKNOWN;
+}
+
+static bool evictions_choose_plugin(void *u, const struct kube_object *o) {
+        const struct plugin_pod **best = u;
+        *best = plugin_pod_choose(*best, (const struct plugin_pod *)o);
+        return true;
+}
+
+static bool look_at_plugin(void *u, const struct kube_object *o) {
+        struct evictions *e = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o, *best = NULL;
+        if (!p->node)
+                return true;
+        kube_informer_each_at(e->c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, p->node,
+                              evictions_choose_plugin, &best);
+        if (best != p)
+                return true;
+        enum eviction_imex imex = eviction_of_host(records_node(e->c, p->node), p);
+        evictions_count_node(e, imex);
+        if (imex == EVICTION_IMEX_FAILS)
+                note_failing(e, p->node, "", p->host_state, p->host_reason);
+        return true;
+}
+
+static bool look_at_daemon(void *u, const struct kube_object *o) {
+        struct evictions *e = u;
+        const struct daemon_pod *p = (const struct daemon_pod *)o;
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct daemon_report r;
+        struct err err;
+        if (!p->pod.node || records_daemon(e->c, p->pod.node) != p)
+                return true;
+        bool reports = p->report && daemon_report_decode(str_from(p->report), a, &r, &err) == 0;
+        enum eviction_imex imex = eviction_of_daemon(records_node(e->c, p->pod.node), p, reports ? &r : NULL);
+        evictions_count_node(e, imex);
+        if (imex == EVICTION_IMEX_FAILS)
+                note_failing(e, p->pod.node, mode_is_standing(e->c->mode) ? "" : r.assignment.domain_uid,
+                             p->pod.state, p->pod.reason);
+        return true;
+}
+
+/* Returns false if nothing may be decided now. The time until the next look then does not count. */
+static bool look_at_nodes(struct evictions *e) {
+        struct controller *c = e->c;
+        int64_t now = clock_mono_s(), passed = now - e->looked;
+        e->looked = now;
+        if (!c->leading || !records_synced(c))
+                drop_failing(e, true);
+        for (struct failing *x = e->failing; x && records_stale(c); x = x->hh.next)
+                x->since += passed;
+        if (!c->leading || !records_synced(c) || records_stale(c))
+                return false;
+        records_catch_up(c);
+        e->n_failing = e->n_reporting = 0;
+        for (struct failing *x = e->failing; x; x = x->hh.next)
+                x->seen = false;
+        if (mode_runs_daemons(c->mode))
+                kube_informer_each(c->caches.daemons, look_at_daemon, e);
+        else if (c->caches.plugins)
+                kube_informer_each(c->caches.plugins, look_at_plugin, e);
+        drop_failing(e, false);
+        return true;
+}
+
+static enum eviction_step evictions_step_of(const struct evictions *e, const struct failing *x) {
+        return eviction_step(clock_mono_s() - x->since, e->c->config->evict_after_min * 60, e->n_failing,
+                             e->n_reporting);
+}
+
+/* ---- claims ---- */
+
+struct collect {
+        struct evictions *e;
+        const struct failing *of;
+        struct job *list;
+};
+
+static void collect_claim(void *u, const struct allocation *x) {
+        struct collect *k = u;
+        const struct compute_domain *cd = records_domain(k->e->c, x->domain_uid);
+        /* A claim of another namespace may name the ComputeDomain, too. */
+        if (!cd || !streq(cd->o.meta.ns, x->ns))
+                return;
+        if (*k->of->domain && !streq(k->of->domain, x->domain_uid))
+                return;
+        struct job *j = arena_alloc(k->e->a, sizeof *j);
+        *j = (struct job){ .next = k->list,
+                           .ns = arena_strdup(k->e->a, x->ns),
+                           .uid = arena_strdup(k->e->a, x->claim_uid),
+                           .node = arena_strdup(k->e->a, k->of->node) };
+        k->list = j;
+}
+
+/* An allocation has the UID of its claim only. */
+static bool name_claim(void *u, const struct kube_object *o) {
+        struct evictions *e = u;
+        for (struct job *j = e->jobs; j; j = j->next)
+                if (streq(j->uid, o->meta.uid))
+                        j->name = arena_strdup(e->a, o->meta.name);
+        return true;
+}
+
+static void collect_claims(struct evictions *e) {
+        struct collect k = { .e = e };
+        int64_t now = clock_mono_s();
+        bool many = false;
+        e->a = arena_new(4096);
+        for (struct failing *x = e->failing; x; x = x->hh.next) {
+                enum eviction_step step = evictions_step_of(e, x);
+                many = many || step == EVICTION_TOO_MANY;
+                if (step != EVICTION_DUE || now < x->next)
+                        continue;
+                x->next = now + EVICTIONS_AGAIN_S;
+                k.of = x;
+                allocations_on_node(e->c->allocations, x->node, collect_claim, &k);
+        }
+        if (many && !e->many)
+                log_warn("IMEX has failed on more than half of the nodes that report it: no pod is evicted",
+                         kv_int("failing", (int64_t)e->n_failing),
+                         kv_int("reporting", (int64_t)e->n_reporting));
+        e->many = many;
+        e->jobs = k.list;
+        if (e->jobs)
+                kube_informer_each(e->c->caches.claims, name_claim, e);
+}
+
+/* ---- requests ---- */
+
+static void next_job(struct evictions *e);
+
+static void drop_jobs(struct evictions *e) {
+        kube_cancel(TAKE(e->call));
+        e->jobs = NULL;
+        arena_free(TAKE(e->a));
+}
+
+static void job_done(struct evictions *e) {
+        e->jobs = e->jobs->next;
+        next_job(e);
+}
+
+/* The node still fails. Its state may have changed since the pods were looked for. */
+static const struct failing *still_fails(struct evictions *e, const char *node) {
+        struct failing *x = NULL;
+        if (look_at_nodes(e))
+                HASH_FIND_STR(e->failing, node, x);
+        return x && evictions_step_of(e, x) == EVICTION_DUE ? x : NULL;
+}
+
+static void on_evicted(void *u, yyjson_val *obj, const struct err *err) {
+        struct evictions *e = u;
+        const struct job *j = e->jobs;
+        const struct failing *x;
+        const struct event_about about = { "v1", "Pod", j->ns, j->name, j->uid };
+        HASH_FIND_STR(e->failing, j->node, x);
+        const char *why = x ? x->why : "not READY";
+        e->call = NULL;
+        if (!err) {
+                e->n_evicted++;
+                log_warn("evicted a pod from a node whose IMEX has failed", kv_str("namespace", j->ns),
+                         kv_str("pod", j->name), kv_str("node", j->node), kv_str("imex", why));
+                event_record(
+                        e->c->events, &about, EVENT_WARNING, REASON_EVICTED_FOR_IMEX,
+                        "the pod is evicted, because nvidia-imex of node %s has not been READY for %lld "
+                        "minutes (%s). Repair IMEX of that node, or cordon it, before the pod is created "
+                        "again",
+                        j->node, (long long)e->c->config->evict_after_min, why);
+        } else if (err->code == HTTP_TOO_MANY) {
+                event_record(e->c->events, &about, EVENT_WARNING, REASON_EVICTION_REFUSED,
+                             "nvidia-imex of node %s is not READY (%s), and the pod cannot be evicted now: "
+                             "%s. The controller tries again every minute. Repair IMEX of that node, change "
+                             "the PodDisruptionBudget, or delete the pod",
+                             j->node, why, err->msg);
+        } else if (err->kind != ERR_NOT_FOUND && err->kind != ERR_CONFLICT) {
+                log_warn("cannot evict a pod; retrying later", kv_str("namespace", j->ns),
+                         kv_str("pod", j->name), kv_err(err));
+        }
+        job_done(e);
+}
+
+static void evict(struct evictions *e, const struct job *j) {
+        _cleanup_(buf_done) struct buf body = BUF_INIT(MAX_BODY);
+        struct jw w = JW(&body);
+        jw_obj(&w, NULL);
+        jw_str(&w, "apiVersion", "policy/v1");
+        jw_str(&w, "kind", "Eviction");
+        jw_obj(&w, "metadata");
+        jw_str(&w, "name", j->name);
+        jw_str(&w, "namespace", j->ns);
+        jw_end_obj(&w);
+        jw_obj(&w, "deleteOptions");
+        jw_obj(&w, "preconditions");
+        jw_str(&w, "uid", j->uid);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        e->call = kube_start(e->c->client, &(struct kube_request){ .verb = KUBE_CREATE,
+                                                                   .res = &kube_pods,
+                                                                   .ns = j->ns,
+                                                                   .name = j->name,
+                                                                   .subresource = "eviction",
+                                                                   .body = { buf_str(&body), body.n },
+                                                                   .attempts = 1,
+                                                                   .done = on_evicted,
+                                                                   .u = e });
+}
+
+static bool has_daemon_set(yyjson_val *owners) {
+        size_t i, max;
+        yyjson_val *o;
+        yyjson_arr_foreach (owners, i, max, o)
+                if (streq(yyjson_get_str(yyjson_obj_get(o, "kind")), "DaemonSet"))
+                        return true;
+        return false;
+}
+
+static void evictions_on_pod(void *u, yyjson_val *obj, const struct err *err) {
+        struct evictions *e = u;
+        const struct job *j = e->jobs;
+        e->call = NULL;
+        struct eviction_pod p = {
+                .uid = yyjson_get_str(yyjson_ptr_get(obj, "/metadata/uid")),
+                .node = yyjson_get_str(yyjson_ptr_get(obj, "/spec/nodeName")),
+                .phase = yyjson_get_str(yyjson_ptr_get(obj, "/status/phase")),
+                .deleted = yyjson_ptr_get(obj, "/metadata/deletionTimestamp") != NULL,
+                .of_daemon_set = has_daemon_set(yyjson_ptr_get(obj, "/metadata/ownerReferences")),
+                .n_claims = yyjson_arr_size(yyjson_ptr_get(obj, "/spec/resourceClaims")),
+        };
+        const char *refusal = err ? err->msg : eviction_refusal(&p, j->uid, j->node);
+        if (!refusal && !still_fails(e, j->node))
+                refusal = "IMEX of the node no longer fails";
+        if (refusal) {
+                log_v(2, "a pod on a node whose IMEX has failed is not evicted", kv_str("namespace", j->ns),
+                      kv_str("pod", j->name), kv_str("node", j->node), kv_str("why", refusal));
+                job_done(e);
+        } else {
+                evict(e, j);
+        }
+}
+
+/* The pods of the claim become the next jobs. */
+static void evictions_on_claim(void *u, yyjson_val *obj, const struct err *err) {
+        struct evictions *e = u;
+        struct job *j = e->jobs;
+        struct claim claim;
+        struct err bad;
+        e->call = NULL;
+        if (err || jd_decode(claim_fields, obj, "", e->a, &claim, &bad) < 0 ||
+            !streq(claim.o.meta.uid, j->uid)) {
+                job_done(e);
+                return;
+        }
+        for (size_t i = 0; i < claim.n_consumers; i++) {
+                const struct claim_consumer *x = &claim.consumers[i];
+                if (!streq(x->resource, "pods") || !x->name || !x->uid)
+                        continue;
+                struct job *pod = arena_alloc(e->a, sizeof *pod);
+                *pod = (struct job){ .next = j->next,
+                                     .ns = j->ns,
+                                     .name = arena_strdup(e->a, x->name),
+                                     .uid = arena_strdup(e->a, x->uid),
+                                     .node = j->node,
+                                     .is_pod = true };
+                j->next = pod;
+        }
+        job_done(e);
+}
+
+static void next_job(struct evictions *e) {
+        while (e->jobs && !e->jobs->name)
+                e->jobs = e->jobs->next;
+        const struct job *j = e->jobs;
+        if (!j || e->n_evicted >= EVICTIONS_AT_ONCE || !e->c->leading) {
+                drop_jobs(e);
+                return;
+        }
+        e->call =
+                kube_start(e->c->client,
+                           &(struct kube_request){ .verb = KUBE_GET,
+                                                   .res = j->is_pod ? &kube_pods : &kube_resource_claims,
+                                                   .ns = j->ns,
+                                                   .name = j->name,
+                                                   .done = j->is_pod ? evictions_on_pod : evictions_on_claim,
+                                                   .u = e });
+}
+
+static void evictions_look(void *u) {
+        struct evictions *e = u;
+        loop_timer_start(&e->timer, EVICTIONS_LOOK_MS);
+        bool may = look_at_nodes(e);
+        if (e->call || !may)
+                return;
+        e->n_evicted = 0;
+        collect_claims(e);
+        next_job(e);
+}
+
+struct evictions *evictions_new(struct controller *c) {
+        if (!c->config->evict_after_min)
+                return NULL;
+        struct evictions *e = xnew(struct evictions);
+        e->c = c;
+        e->looked = clock_mono_s();
+        loop_timer_init(&e->timer, kube_client_loop(c->client), evictions_look, e);
+        loop_timer_start(&e->timer, EVICTIONS_LOOK_MS);
+        return e;
+}
+
+void evictions_free(struct evictions *e) {
+        if (!e)
+                return;
+        loop_timer_done(&e->timer);
+        drop_jobs(e);
+        drop_failing(e, true);
+        free(e);
+}
