@@ -3,8 +3,6 @@
 
 #include "api/names.h"
 
-#define GROUP_API "scheduling.k8s.io"
-
 static const struct jd_field f_result[] = {
         JD_STR(struct claim_result, "request", request, .required = true),
         JD_STR(struct claim_result, "driver", driver, .required = true),
@@ -22,14 +20,19 @@ static const struct jd_field f_config[] = {
         JD_END,
 };
 static const struct jd_field f_allocated[] = { JD_END };
-static const struct jd_field f_consumer[] = { JD_STR(struct claim_consumer, "resource", resource),
-                                              JD_STR(struct claim_consumer, "name", name),
-                                              JD_STR(struct claim_consumer, "uid", uid), JD_END };
+const struct jd_field claim_consumer_fields[] = {
+        JD_STR(struct claim_consumer, "apiGroup", api_group),
+        JD_STR(struct claim_consumer, "resource", resource),
+        JD_STR(struct claim_consumer, "name", name),
+        JD_STR(struct claim_consumer, "uid", uid),
+        JD_END,
+};
 static const struct jd_field f_owner[] = { JD_STR(struct claim_owner, "apiVersion", api_version),
                                            JD_STR(struct claim_owner, "kind", kind),
                                            JD_STR(struct claim_owner, "name", name),
                                            JD_STR(struct claim_owner, "uid", uid), JD_END };
 static const struct jd_field f_request[] = {
+        JD_STR(struct claim_request, "name", name),
         JD_STR(struct claim_request, "exactly>deviceClassName", device_class),
         JD_STR(struct claim_request, "deviceClassName", device_class), /* v1beta1 */
         JD_END
@@ -38,12 +41,13 @@ const struct jd_field claim_fields[] = {
         JD_OBJ(struct claim, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct claim, "metadata>annotations", annotations),
         JD_LIST(struct claim, "metadata>ownerReferences", owners, struct claim_owner, f_owner),
+        JD_STRS(struct claim, "metadata>finalizers", finalizers),
         JD_LIST(struct claim, "spec>devices>config", asked, struct claim_config, f_config),
         JD_LIST(struct claim, "spec>devices>requests", asked_requests, struct claim_request, f_request),
         JD_LIST(struct claim, "status>allocation>devices>results", results, struct claim_result, f_result),
         JD_LIST(struct claim, "status>allocation>devices>config", configs, struct claim_config, f_config),
         JD_OPTOBJ(struct claim, "status>allocation", allocated, struct claim_allocated, f_allocated),
-        JD_LIST(struct claim, "status>reservedFor", consumers, struct claim_consumer, f_consumer),
+        JD_LIST(struct claim, "status>reservedFor", consumers, struct claim_consumer, claim_consumer_fields),
         JD_END,
 };
 
@@ -132,6 +136,7 @@ bool claim_place(const struct claim *c, bool own_channels, struct arena *a, stru
                 struct opaque_config cfg;
                 struct err e;
                 if (!claim_result_is_channel(r) || r->admin_access ||
+                    (claim_result_is_shared(r) && !c->n_consumers) ||
                     claim_config_for(c, r, true, a, &cfg, &e) < 0 || cfg.own_channel != own_channels)
                         continue;
                 *ret = (struct claim_place){ .domain_uid = cfg.domain_id, .node = r->pool };
@@ -162,17 +167,41 @@ const char *claim_awaits(const struct claim *c, struct arena *a) {
         return of_pod && !c->allocated && !c->o.meta.deleted ? asked_domain(c, a) : NULL;
 }
 
-bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret) {
+const char *claim_asks_for_shared(const struct claim *c, struct arena *a) {
+        struct opaque_config cfg;
+        struct err e;
+        if (c->n_asked_requests != 1 || !streq(c->asked_requests[0].name, CD_REQUEST_CHANNEL) ||
+            !streq(c->asked_requests[0].device_class, CD_CLASS_SHARED) || c->n_asked != 1 ||
+            !streq(c->asked[0].driver, CD_DRIVER) ||
+            opaque_decode(c->asked[0].parameters, true, a, &cfg, &e) < 0 || cfg.kind != OPAQUE_CHANNEL ||
+            !cfg.own_channel || opaque_allocation_mode(cfg.allocation_mode) == ALLOCATION_ALL)
+                return NULL;
+        return cfg.domain_id;
+}
+
+bool claim_group_owner(const struct claim *c, struct claim_group *ret) {
         *ret = (struct claim_group){ 0 };
         for (size_t i = 0; i < c->n_owners && !ret->uid; i++)
                 if (streq(c->owners[i].kind, CLAIM_GROUP_KIND) && c->owners[i].api_version &&
-                    str_starts(c->owners[i].api_version, GROUP_API "/"))
+                    str_starts(c->owners[i].api_version, CLAIM_GROUP_API "/"))
                         *ret = (struct claim_group){ .api_version = c->owners[i].api_version,
                                                      .name = c->owners[i].name,
                                                      .uid = c->owners[i].uid };
+        return ret->uid && ret->name;
+}
+
+bool claim_is_reserved_for(const struct claim_consumer *list, size_t n, const char *uid) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i].uid, uid))
+                        return true;
+        return false;
+}
+
+bool claim_of_group(const struct claim *c, struct arena *a, struct claim_group *ret) {
+        claim_group_owner(c, ret);
         for (size_t i = 0; i < c->n_consumers && !ret->uid; i++)
-                if (streq(c->consumers[i].resource, "podgroups"))
-                        *ret = (struct claim_group){ .api_version = GROUP_API "/v1beta1",
+                if (streq(c->consumers[i].resource, CLAIM_GROUP_RESOURCE))
+                        *ret = (struct claim_group){ .api_version = CLAIM_GROUP_API "/v1beta1",
                                                      .name = c->consumers[i].name,
                                                      .uid = c->consumers[i].uid };
         if (ret->uid && ret->name)

@@ -24,18 +24,23 @@ struct claim_config {
 };
 
 struct claim_consumer {
+        const char *api_group; /* NULL: the core group */
         const char *resource, *name, *uid;
 };
+extern const struct jd_field claim_consumer_fields[];
 
 struct claim_owner {
         const char *api_version, *kind, *name, *uid;
 };
 
 struct claim_request {
+        const char *name;
         const char *device_class; /* NULL: the request has alternatives */
 };
 
 #define CLAIM_GROUP_KIND "PodGroup"
+#define CLAIM_GROUP_API "scheduling.k8s.io"
+#define CLAIM_GROUP_RESOURCE "podgroups" /* in status.reservedFor */
 /* A PodGroup (scheduling.k8s.io, Kubernetes 1.36 and later) whose Pods share a claim, and the ComputeDomain
  * that the claim names. */
 struct claim_group {
@@ -63,6 +68,8 @@ struct claim {
         struct claim_owner *owners; /* the pod for which the claim was created from a claim template; no
                                        owner: a user created the claim by name */
         size_t n_owners;
+        const char **finalizers;
+        size_t n_finalizers;
         struct jd_pair *annotations;
         size_t n_annotations;
         const struct claim_allocated *allocated; /* not NULL: status.allocation is present */
@@ -95,7 +102,9 @@ int claim_config_for(const struct claim *c, const struct claim_result *r, bool s
  * the claim is allocated, has a channel of this driver without admin access, and has a strictly valid
  * configuration: for an assigned channel if `own_channels` is true, otherwise for the shared channel. The
  * ComputeDomain need not exist in the claim's namespace. The `node` of a claim for the shared device is
- * CD_POOL_SHARED, because its allocation names no node. */
+ * CD_POOL_SHARED, because its allocation names no node. Such a claim also needs a Pod or a PodGroup in
+ * status.reservedFor, because the controller allocates it in advance. The scheduler writes that entry before
+ * it binds a Pod, so no node can prepare an allocated claim without it. */
 struct claim_place {
         const char *domain_uid, *node;
 };
@@ -107,6 +116,16 @@ const char *claim_domain_owner(const struct claim *c);
 
 /* The limit of status.reservedFor (ResourceClaimReservedForMaxSize in k8s.io/api, resource/v1). */
 enum { CLAIM_PODS_MAX = 256 };
+
+/* Returns the UID of the ComputeDomain that a claim for the shared device names, if the spec of the claim is
+ * the one that the controller writes into claims and claim templates; otherwise NULL. The claim need not be
+ * allocated. The result is in the arena. */
+const char *claim_asks_for_shared(const struct claim *c, struct arena *a);
+/* Returns whether the claim was created from a claim template for a PodGroup, and the PodGroup in *ret,
+ * without domain_uid. */
+bool claim_group_owner(const struct claim *c, struct claim_group *ret);
+/* Returns whether status.reservedFor lists this UID. */
+bool claim_is_reserved_for(const struct claim_consumer *list, size_t n, const char *uid);
 
 /* Returns the UID of the ComputeDomain for a channel of which a Pod waits: the claim belongs to the Pod, and
  * is neither allocated nor being deleted. NULL: it is another claim, or one for the shared device. The result

@@ -97,6 +97,14 @@ static const struct jd_field f_group[] = { JD_STR(struct claim_group, "apiVersio
                                            JD_STR(struct claim_group, "name", name),
                                            JD_STR(struct claim_group, "uid", uid),
                                            JD_STR(struct claim_group, "domain", domain_uid), JD_END };
+static const struct jd_field f_shared[] = {
+        JD_STR(struct claim_shared, "domain", domain_uid),
+        JD_OPTOBJ(struct claim_shared, "group", group, struct claim_group, f_group),
+        JD_BOOL(struct claim_shared, "allocated", allocated),
+        JD_LIST(struct claim_shared, "consumers", consumers, struct claim_consumer, claim_consumer_fields),
+        JD_STRS(struct claim_shared, "finalizers", finalizers),
+        JD_END,
+};
 const struct jd_field claim_record_fields[] = {
         JD_OBJ(struct claim_record, "metadata", o.meta, kube_f_meta),
         JD_STR(struct claim_record, "domain", domain_uid),
@@ -105,8 +113,32 @@ const struct jd_field claim_record_fields[] = {
         JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
         JD_STR(struct claim_record, "owner", owner),
         JD_BOOL(struct claim_record, "full", full),
+        JD_OPTOBJ(struct claim_record, "shared", shared, struct claim_shared, f_shared),
         JD_END,
 };
+
+static const struct claim_group *copy_group(const struct claim_group *g, struct arena *a) {
+        struct claim_group *copy = arena_alloc(a, sizeof *copy);
+        *copy = *g;
+        return copy;
+}
+
+static const struct claim_shared *shared_of(const struct claim *c, struct arena *a) {
+        struct claim_group group;
+        const char *domain_uid = claim_asks_for_shared(c, a);
+        bool of_group = claim_group_owner(c, &group);
+        if (!domain_uid || (!of_group && !claim_domain_owner(c)))
+                return NULL;
+        struct claim_shared *s = arena_alloc(a, sizeof *s);
+        *s = (struct claim_shared){ .domain_uid = domain_uid,
+                                    .group = of_group ? copy_group(&group, a) : NULL,
+                                    .allocated = c->allocated,
+                                    .consumers = c->consumers,
+                                    .n_consumers = c->n_consumers,
+                                    .finalizers = c->finalizers,
+                                    .n_finalizers = c->n_finalizers };
+        return s;
+}
 
 static const void *record_of(const struct claim *c, bool own_channels, struct arena *a) {
         struct claim_record *r = arena_alloc(a, sizeof *r);
@@ -120,11 +152,9 @@ static const void *record_of(const struct claim *c, bool own_channels, struct ar
         r->awaits = claim_awaits(c, a);
         r->owner = claim_domain_owner(c);
         r->full = c->n_consumers >= CLAIM_PODS_MAX;
-        if (claim_of_group(c, a, &group)) {
-                struct claim_group *copy = arena_alloc(a, sizeof *copy);
-                *copy = group;
-                r->group = copy;
-        }
+        if (claim_of_group(c, a, &group))
+                r->group = copy_group(&group, a);
+        r->shared = shared_of(c, a);
         return r;
 }
 

@@ -3,7 +3,8 @@
  * The index follows the claims in the cache.
  *
  * The allocation of a shared claim names no node. Such a claim brings a node into its ComputeDomain while
- * both is true: the claim is allocated, and the node's plugin reports that it uses the ComputeDomain. */
+ * both is true: the claim is allocated and reserved (claim_place()), and the node's plugin reports that it
+ * uses the ComputeDomain. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +13,18 @@
 #include "model/allocation.h"
 
 struct allocations;
+
+/* A claim that the controller may allocate and reserve: its spec is the one that the controller writes, and
+ * the ComputeDomain or a PodGroup owns it. */
+struct claim_shared {
+        const char *domain_uid;          /* the ComputeDomain that its configuration names */
+        const struct claim_group *group; /* the PodGroup that owns it; NULL: the ComputeDomain owns it */
+        bool allocated;
+        const struct claim_consumer *consumers; /* status.reservedFor */
+        size_t n_consumers;
+        const char **finalizers;
+        size_t n_finalizers;
+};
 
 /* The part of a claim that the cache keeps. */
 struct claim_record {
@@ -24,6 +37,7 @@ struct claim_record {
         const char *owner; /* UID of the ComputeDomain for which the controller created the claim;
                               NULL: none */
         bool full;         /* no other Pod can use the claim, see CLAIM_PODS_MAX */
+        const struct claim_shared *shared; /* NULL: the controller may not allocate the claim */
 };
 extern const struct jd_field claim_record_fields[];
 /* Returns the record of a decoded claim, in the arena. The record must not outlive the claim. */

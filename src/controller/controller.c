@@ -16,6 +16,8 @@
 #include "controller/rack_domains.h"
 #include "controller/reconcile.h"
 #include "controller/removals.h"
+#include "controller/pod_groups.h"
+#include "controller/shared_claims.h"
 #include "controller/shared_device.h"
 #include "controller/shortages.h"
 #include "controller/watch.h"
@@ -64,6 +66,9 @@ static void controller_on_key(void *u, const char *text) {
                 break;
         case KEY_AUTO:
                 auto_domains_reconcile(c, key.name);
+                break;
+        case KEY_CLAIM:
+                shared_claims_reconcile(c, key.name);
                 break;
         case KEY_DAEMONS:
         case KEY_KINDS:
@@ -116,7 +121,8 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .memory = { .missing_nodes = first_seen_new(),
                             .vanished = first_seen_new(),
                             .seen = first_seen_new(),
-                            .empty = first_seen_new() },
+                            .empty = first_seen_new(),
+                            .undone = first_seen_new() },
                 .settings = config->daemon,
         };
         c->settings.resource_api = kube_resource_api(client);
@@ -163,6 +169,7 @@ void controller_stop(struct controller *c) {
         live_read_free(c->live_read);
         leases_free(c->leases);
         node_reads_free(c->node_reads);
+        pod_groups_free(c->pod_groups);
         writes_free(c->writes);
         work_queue_free(c->queue);
         watch_stop(c);
@@ -174,6 +181,7 @@ void controller_stop(struct controller *c) {
         first_seen_free(c->memory.vanished);
         first_seen_free(c->memory.seen);
         first_seen_free(c->memory.empty);
+        first_seen_free(c->memory.undone);
 }
 
 /* ---- dump ---- */
@@ -197,6 +205,7 @@ static void dump_caches(const struct controller *c) {
         dump_cache("pods that want a ComputeDomain", NULL, c->caches.auto_pods);
         dump_cache("computedomainfabrics", NULL, c->caches.fabrics);
         dump_cache("pods of daemons", c->config->ns, c->caches.daemons);
+        dump_cache("podgroups", NULL, c->caches.pod_groups);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 const struct controller_namespace *n = &c->caches.namespaces[i];
                 dump_cache("daemonsets", n->ns, n->sets);

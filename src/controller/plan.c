@@ -198,8 +198,11 @@ static void create_claim(struct work *w) {
         const struct compute_domain *cd = w->in->cd;
         struct buf b = BUF_INIT(MAX_BODY);
         objects_shared_claim(cd->channel->claim_name, &cd->o.meta, &b);
-        plan_add(w, KUBE_CREATE, &kube_resource_claims, cd->o.meta.ns, cd->channel->claim_name, &b)->answer =
-                PLAN_ANSWER_CLAIM;
+        struct plan_action *x =
+                plan_add(w, KUBE_CREATE, &kube_resource_claims, cd->o.meta.ns, cd->channel->claim_name, &b);
+        x->answer = PLAN_ANSWER_CLAIM;
+        /* The garbage collector deletes it if the ComputeDomain was deleted, and the cache is stale. */
+        x->when = PLAN_SPACED;
 }
 
 /* The spec of a claim is immutable, and pods may use it, so an existing claim stays as it is. */
@@ -590,11 +593,18 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
         return arena_strdup(a, buf_str(&b));
 }
 
-/* A claim that is being deleted accepts no new pods, and ends with its last pod. The garbage collector
- * deletes a claim that the cache does not show yet. */
+/* A claim that is being deleted accepts no new pods, and ends with its last pod. The ComputeDomain does not
+ * wait for that pod, but for the controller, which removes its finalizer from an unused claim: a user may
+ * uninstall the driver next. The garbage collector deletes a claim that the cache does not show yet. */
+static bool is_open_claim(const struct claim_record *r) {
+        return !r->o.meta.deleted ||
+               (r->shared && !r->shared->n_consumers &&
+                has_string(r->shared->finalizers, r->shared->n_finalizers, CD_FINALIZER));
+}
+
 static bool has_open_claims(const struct work *w) {
         for (size_t i = 0; i < w->in->n_claims; i++)
-                if (!w->in->claims[i]->o.meta.deleted)
+                if (is_open_claim(w->in->claims[i]))
                         return true;
         return false;
 }
@@ -650,7 +660,7 @@ static void name_all_left(struct left *l) {
         for (size_t i = 0; i < in->n_cliques; i++)
                 name_left(l, &kube_cliques, &in->cliques[i]->o.meta, NULL, 0);
         for (size_t i = 0; i < in->n_claims; i++)
-                if (!in->claims[i]->o.meta.deleted)
+                if (is_open_claim(in->claims[i]))
                         name_left(l, &kube_resource_claims, &in->claims[i]->o.meta, NULL, 0);
 }
 

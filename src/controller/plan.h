@@ -79,8 +79,9 @@ struct plan_input {
 /* The handler that gets the answer to a write, in addition to the cache. */
 enum plan_answer { PLAN_ANSWER_NONE, PLAN_ANSWER_STATUS, PLAN_ANSWER_TEMPLATE, PLAN_ANSWER_CLAIM };
 
-/* The time of a write: at once, or later if only people read it. */
-enum plan_when { PLAN_NOW, PLAN_LATER };
+/* The time of a write: at once; later if only people read it; or at once but not soon after the last write of
+ * the object, which another client may delete again and again. */
+enum plan_when { PLAN_NOW, PLAN_LATER, PLAN_SPACED };
 
 struct plan_action {
         enum kube_verb verb;

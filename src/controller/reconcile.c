@@ -122,7 +122,7 @@ static size_t members_assigned(const struct controller *c, const char *uid, stru
 /* How long a write waits for more changes, and after the last write of the same object. */
 static const struct {
         unsigned batch_ms, interval_ms;
-} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_LATER] = { 150, 1000 } };
+} pace[] = { [PLAN_NOW] = { 0, 0 }, [PLAN_LATER] = { 150, 1000 }, [PLAN_SPACED] = { 0, 3000 } };
 
 /* ---- facts from the caches ---- */
 

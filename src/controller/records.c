@@ -18,6 +18,7 @@
 static const char *const names[KEY_KINDS] = {
         [KEY_DOMAIN] = "domain",   [KEY_NODE] = "node",     [KEY_RACK] = "rack", [KEY_FABRIC] = "fabric",
         [KEY_DAEMONS] = "daemons", [KEY_SHARED] = "shared", [KEY_AUTO] = "auto",
+        [KEY_CLAIM] = "claim",
 };
 
 const char *key_kind_name(enum key_kind kind) {
@@ -99,6 +100,7 @@ void records_catch_up(const struct controller *c) {
         };
         for (size_t i = 0; i < ARRAY_LEN(all); i++)
                 kube_informer_notify(all[i]);
+        kube_informer_notify(c->caches.pod_groups);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 kube_informer_notify(c->caches.namespaces[i].sets);
                 kube_informer_notify(c->caches.namespaces[i].pods);
@@ -137,6 +139,14 @@ void records_queue_fabric(struct controller *c, const char *clique) {
 
 void records_queue_auto(struct controller *c, const char *key) {
         queue(c, KEY_AUTO, key);
+}
+
+void records_queue_claim(struct controller *c, const char *ns, const char *name) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        if (!ns || !name)
+                return;
+        buf_addf(&key, "%s/%s", ns, name);
+        queue(c, KEY_CLAIM, buf_str(&key));
 }
 
 void records_queue_daemons(struct controller *c) {
@@ -466,6 +476,12 @@ int64_t first_seen_left(const struct first_seen *s, const char *prefix, int64_t 
                 if (str_starts(m->what, prefix) && m->since + seconds - now > most)
                         most = m->since + seconds - now;
         return most;
+}
+
+int64_t first_seen_get(const struct first_seen *s, const char *what) {
+        struct seen *m;
+        HASH_FIND_STR(s->list, what, m);
+        return m ? m->since : 0;
 }
 
 void first_seen_forget(struct first_seen *s, const char *what) {

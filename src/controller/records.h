@@ -38,6 +38,7 @@ enum key_kind {
         KEY_DAEMONS, /* the DaemonSet of the daemons and its claim template; they have no name */
         KEY_SHARED,  /* the ResourceSlice of the device for shared claims; it has no name */
         KEY_AUTO,    /* a ComputeDomain that pods ask for with a label, as "<namespace>/<name>" */
+        KEY_CLAIM,   /* a claim that the controller may allocate, as "<namespace>/<name>" */
         KEY_KINDS
 };
 
@@ -50,8 +51,8 @@ struct key {
 void key_render(enum key_kind kind, const char *name, struct buf *out);
 /* Parses a text of key_render(). The name in the result points into the text. */
 struct key key_parse(const char *text);
-/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric", "daemons",
- * "shared" or "auto". */
+/* Returns the name of the kind in metrics: "domain", "node", "rack", "fabric", "daemons", "shared", "auto" or
+ * "claim". */
 const char *key_kind_name(enum key_kind kind);
 
 #define KEY_OF_DAEMONS "daemons/"
@@ -146,6 +147,7 @@ struct controller_caches {
         struct kube_informer *plugins;           /* Pods of the kubelet plugin; NULL without a selector */
         struct controller_namespace *namespaces; /* objects that the Go driver left */
         size_t n_namespaces;
+        struct kube_informer *pod_groups; /* see controller/pod_groups; NULL: not needed, or not served */
 };
 
 /* What the controller remembers in addition to the caches. It does not matter after a restart. */
@@ -163,6 +165,7 @@ struct controller_memory {
         struct controller_domain *domains;
         int64_t shared_refused; /* when the API server dropped a field of the shared device; 0: never */
         unsigned shared_was;    /* enum shared_device_state of the last pass */
+        struct first_seen *undone; /* allocations and reservations that others removed, see shared_claims.c */
 };
 
 struct controller {
@@ -181,6 +184,7 @@ struct controller {
         struct shortages *shortages;
         struct evictions *evictions; /* NULL: off */
         struct crds *crds;
+        struct pod_groups *pod_groups;
         void (*synced)(void *u);
         void *synced_u;
         struct controller_caches caches;
@@ -223,6 +227,7 @@ void records_queue_node(struct controller *c, const char *name);
 void records_queue_rack(struct controller *c, const char *id); /* does nothing while racks are off */
 void records_queue_fabric(struct controller *c, const char *clique);
 void records_queue_auto(struct controller *c, const char *key); /* "<namespace>/<name>" */
+void records_queue_claim(struct controller *c, const char *ns, const char *name);
 void records_queue_daemons(struct controller *c); /* the DaemonSet and claim template of the daemons */
 /* Queues the ComputeDomains that are related to a node by a claim, by a label, or by a daemon Pod of the Go
  * driver. */
@@ -291,5 +296,7 @@ bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int
 /* Returns in how many seconds all recorded facts that begin with `prefix` will have been true for `seconds`;
  * 0: they already have been. */
 int64_t first_seen_left(const struct first_seen *s, const char *prefix, int64_t seconds, int64_t now);
+/* Returns since when the fact has been true; 0: it is not recorded. */
+int64_t first_seen_get(const struct first_seen *s, const char *what);
 /* Records that the fact is no longer true. */
 void first_seen_forget(struct first_seen *s, const char *what);

@@ -2,7 +2,6 @@
 #include "controller/watch.h"
 
 #include "api/names.h"
-#include "api/reasons.h"
 #include "api/resources.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -11,75 +10,12 @@
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/node_reads.h"
+#include "controller/pod_groups.h"
 #include "controller/rack_domains.h"
 #include "controller/records.h"
+#include "controller/shared_claims.h"
 #include "controller/shared_device.h"
 #include "model/channel_report.h"
-#include "rules/message.h"
-
-/* ---- PodGroups ---- */
-
-/* Reports PodGroups that share one claim for a channel.
- *
- * A channel belongs to a node. So a claim that a PodGroup names in spec.resourceClaims (Kubernetes 1.36 and
- * later, gate DRAWorkloadResourceClaims) keeps all Pods of the group that use it on one node, and the
- * scheduler only reports that it cannot place them. The Event of the PodGroup names the claim and the
- * ComputeDomain, and states what to write instead. The leader writes one Event for each such claim. */
-
-/* What to write instead. */
-static const char *pod_groups_remedy(const struct cd_channel *channel, struct arena *a) {
-        if (channel->claim_name)
-                return message_of(
-                        a,
-                        "recreate the PodGroup with ResourceClaim %s, which Pods on several nodes can "
-                        "share",
-                        channel->claim_name);
-        if (channel->shared_template_name)
-                return message_of(a,
-                                  "recreate the PodGroup with the claim template %s, whose claims Pods on "
-                                  "several nodes can share",
-                                  channel->shared_template_name);
-        return message_of(
-                a,
-                "recreate the PodGroup without the claim in spec.resourceClaims, and let each Pod name "
-                "the claim template %s in its own spec.resourceClaims",
-                str_or(channel->template_name, ""));
-}
-
-static void pod_groups_report(struct controller *c, const struct claim_record *r) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        const struct claim_group *g = r->group;
-        const struct compute_domain *cd = records_domain(c, g->domain_uid);
-        if (!cd || !cd->channel || !streq(cd->o.meta.ns, r->o.meta.ns))
-                return;
-        event_record(
-                c->events,
-                &(struct event_about){ g->api_version, CLAIM_GROUP_KIND, r->o.meta.ns, g->name, g->uid },
-                EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE,
-                "ResourceClaim %s, which the Pods of this group share, is for a channel of ComputeDomain "
-                "'%s'. A channel belongs to one node, so all these Pods can only run on the same node. "
-                "For Pods on several nodes, %s",
-                r->o.meta.name, cd->o.meta.name, pod_groups_remedy(cd->channel, a));
-}
-
-/* Call this when a claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). */
-static void pod_groups_changed(struct controller *c, const struct claim_record *was,
-                               const struct claim_record *is) {
-        if (c->leading && is && is->group && !(was && was->group) && records_synced(c))
-                pod_groups_report(c, is);
-}
-
-static bool report_one(void *u, const struct kube_object *o) {
-        const struct claim_record *r = (const struct claim_record *)o;
-        if (r->group)
-                pod_groups_report(u, r);
-        return true;
-}
-
-/* Reports all such claims in the cache. Call it when the replica has become the leader. */
-static void pod_groups_report_all(struct controller *c) {
-        kube_informer_each(c->caches.claims, report_one, c);
-}
 
 /* ---- keys of indexes ---- */
 
@@ -143,12 +79,22 @@ static bool queue_pod_domain(void *u, const struct kube_object *o) {
 
 /* ---- changes ---- */
 
+/* A ComputeDomain gets its mode in the annotation after its creation. */
+static void queue_shared_claims(struct controller *c, const struct compute_domain *was,
+                                const struct compute_domain *is) {
+        if (is && domain_shares(is) && (!was || !streq(was->mode, is->mode)))
+                shared_claims_queue_of(c, is->o.meta.uid);
+}
+
 static void cd_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
         records_queue_domain(c, o->meta.uid);
-        if (now && !old && domain_shares((const struct compute_domain *)now))
+        if (now && !old && domain_shares((const struct compute_domain *)now)) {
                 shared_device_changed(c);
+                pod_groups_watch(c, (const struct compute_domain *)now);
+        }
+        queue_shared_claims(c, (const struct compute_domain *)old, (const struct compute_domain *)now);
         auto_domains_queue_of(c, o);
         rack_domains_queue_of(c, (const struct compute_domain *)old);
         rack_domains_queue_of(c, (const struct compute_domain *)now);
@@ -174,7 +120,8 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
         /* A PodGroup that does not fit on one node never gets its claim allocated. */
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct claim_group group;
-        return claim_of_group(c, a, &group) || claim_awaits(c, a) || claim_domain_owner(c);
+        return claim_of_group(c, a, &group) || claim_awaits(c, a) || claim_domain_owner(c) ||
+               (claim_asks_for_shared(c, a) && claim_group_owner(c, &group));
 }
 
 static bool slice_is_ours(void *u, const struct kube_object *o) {
@@ -192,7 +139,8 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         struct allocation was, is;
         const struct claim_record *before = (const struct claim_record *)old,
                                   *after = (const struct claim_record *)now;
-        pod_groups_changed(c, before, after);
+        pod_groups_claim_changed(c, before, after);
+        shared_claims_changed(c, before, after);
         if (differs_for_owner(before, after)) {
                 records_queue_domain(c, before ? before->owner : NULL);
                 records_queue_domain(c, after ? after->owner : NULL);
@@ -263,8 +211,10 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         }
         records_queue_rack(c, slice_rack(s));
         records_queue_fabric(c, clique_of_slice(&s->o));
-        if (streq(s->o.meta.name, CD_SLICE_SHARED))
+        if (streq(s->o.meta.name, CD_SLICE_SHARED)) {
                 shared_device_changed(c);
+                shared_claims_queue_all(c);
+        }
         if (!s->node)
                 return;
         if (!was && c->synced_called)
@@ -670,6 +620,7 @@ void watch_queue_all(struct controller *c) {
         fabrics_queue_all(c);
         records_queue_daemons(c);
         shared_device_begin(c);
+        shared_claims_queue_all(c);
         pod_groups_report_all(c);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 kube_informer_each(c->caches.namespaces[i].sets, queue_set, c);

@@ -15,6 +15,7 @@
 #include "model/auto_domain.h"
 #include "model/domain.h"
 #include "model/fabric.h"
+#include "rules/shared_claim.h"
 #include "rules/verdict.h"
 
 /* The settings of the DaemonSet of the daemons. */
@@ -72,6 +73,12 @@ void objects_rct_repair(const struct rct *r, const char *uid, struct buf *out);
  * for creation. Both need resource.k8s.io/v1. */
 void objects_shared_claim(const char *name, const struct kube_meta *domain, struct buf *out);
 void objects_shared_slice(struct buf *out);
+/* Renders the merge patch of the status that allocates a claim for that device, or that reserves it; `now` is
+ * in seconds since 1970. The claim must have the spec that claim_asks_for_shared() accepts. */
+void objects_shared_allocation(const struct kube_meta *m, const char *domain_uid, int64_t now,
+                               const struct shared_claim_decision *d, struct buf *out);
+void objects_shared_reservation(const struct kube_meta *m, const struct shared_claim_decision *d,
+                                struct buf *out);
 
 /* Renders a new fabric object, or the merge patch (with resourceVersion) that makes the object `old` equal to
  * `f`. The patch contains `domains` and the epoch only if the epoch is not 0. */

@@ -71,7 +71,8 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 @test "the controller writes shared claims and the slice of their device, and no other claim or slice" {
 	render "${channel[@]}"
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"] and
-		.verbs == ["create", "delete"])'
+		.verbs == ["create", "delete"]) and any(.resources == ["resourceclaims", "resourceclaims/status", "resourceclaims/binding"] and
+		.verbs == ["patch"]) and any(.resources == ["podgroups"] and .verbs == ["list", "watch"])'
 	local policy
 	for policy in sharedclaims resourceslices; do
 		is "named(\"ValidatingAdmissionPolicy\"; \"compute-domains-controller-$policy\").spec"' | .failurePolicy == "Fail" and
@@ -89,5 +90,6 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	done
 	render
 	is 'tostring | (contains("shared/channel") or contains("compute-domain-shared-channel")) | not'
-	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"]) | not'
+	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"] or
+		(.resources | index("resourceclaims/binding") or index("podgroups"))) | not'
 }

@@ -109,10 +109,40 @@ static struct node *choose_labelled(const struct domain *d) {
         return NULL;
 }
 
-#define PROTECTION "'metadata':{'finalizers':%s}"
+#define PROTECTION "resource.kubernetes.io/delete-protection"
 
-/* Allocates the claim for the first pod, and deallocates it after the last one, as scheduler and claim
- * controller do. */
+static bool is_protected(const struct version *c) {
+        yyjson_val *f;
+        size_t i, n;
+        yyjson_arr_foreach (yyjson_obj_get(c->meta, "finalizers"), i, n, f)
+                if (yyjson_equals_str(f, PROTECTION))
+                        return true;
+        return false;
+}
+
+/* Adds or removes the finalizer of Kubernetes, and keeps the others. */
+static void protect(const struct version *c, bool is) {
+        struct buf b = BUF_INIT(1024);
+        yyjson_val *f;
+        size_t i, n;
+        yyjson_arr_foreach (yyjson_obj_get(c->meta, "finalizers"), i, n, f)
+                if (!yyjson_equals_str(f, PROTECTION))
+                        buf_addf(&b, "%s'%s'", b.n ? "," : "", yyjson_get_str(f));
+        if (is)
+                buf_addf(&b, "%s'" PROTECTION "'", b.n ? "," : "");
+        world_patch(K_CLAIM, c, false, "{'metadata':{'finalizers':[%s]}}", buf_str(&b));
+        buf_done(&b);
+}
+
+static void deallocate(const struct domain *d) {
+        world_patch(K_CLAIM, shared_claim(d), true, "{'status':{'allocation':null,'reservedFor':null}}");
+        const struct version *c = shared_claim(d);
+        if (c && is_protected(c))
+                protect(c, false);
+}
+
+/* The scheduler allocates the claim for the first pod, unless the controller has. After the last pod, the
+ * claim controller deallocates a claim that the scheduler has allocated. */
 static void reserve_shared(const struct domain *d) {
         const struct version *c = shared_claim(d);
         struct buf b = BUF_INIT(16384);
@@ -122,19 +152,17 @@ static void reserve_shared(const struct domain *d) {
                 if (d->pods[i].node && d->pods[i].shares && !d->pods[i].unreserved)
                         buf_addf(&b, "%s{'resource':'pods','name':'p%u','uid':'p%u'}", b.n ? "," : "", i, i);
         if (b.n && !c->pool) {
-                world_patch(K_CLAIM, c, false, "{" PROTECTION "}",
-                            "['resource.kubernetes.io/delete-protection']");
+                protect(c, true);
                 allocate(c->name, USER_NS, CD_POOL_SHARED, CD_DEVICE_SHARED, "ComputeDomainChannelConfig",
                          d->uid, true, "p");
                 c = shared_claim(d);
         }
         if (b.n) {
                 world_patch(K_CLAIM, c, true, "{'status':{'reservedFor':[%s]}}", buf_str(&b));
+        } else if (c->pool && is_protected(c)) {
+                deallocate(d);
         } else if (c->pool) {
-                world_patch(K_CLAIM, c, true, "{'status':{'allocation':null,'reservedFor':null}}");
-                c = shared_claim(d);
-                if (c)
-                        world_patch(K_CLAIM, c, false, "{" PROTECTION "}", "null");
+                world_patch(K_CLAIM, c, true, "{'status':{'reservedFor':null}}");
         }
         buf_done(&b);
 }
@@ -152,6 +180,9 @@ static void unreserve(struct domain *d, struct user_pod *p) {
 static void begin_sharing(struct domain *d, struct user_pod *p) {
         const struct version *c = shared_claim(d);
         struct node *n = c && !version_deleted(c) ? choose_labelled(d) : NULL;
+        /* No node fits, so the scheduler deallocates a claim that no pod uses. */
+        if (!n && c && c->pool && !strstr(c->json, "\"reservedFor\"") && sim_chance(10))
+                deallocate(d);
         if (!n)
                 return;
         p->node = n;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "api/claim.h"
+#include "api/names.h"
 
 #define UID "5d6a2d5c-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 #define UID2 "00000000-8f4e-4f0e-9f0a-1b2c3d4e5f60"
@@ -152,8 +153,8 @@ static void a_claim_has_a_place_only_when_it_justifies_a_label(void **state) {
 static void the_pod_group_of_a_claim_is_its_owner_or_consumer(void **state) {
         static const struct claim_owner pod = { "v1", "Pod", "p", "u" },
                                         group = { "scheduling.k8s.io/v1alpha2", "PodGroup", "g", "u" };
-        static const struct claim_consumer other = { "pods", "p", "u" },
-                                           group_too = { "podgroups", "h", "v" };
+        static const struct claim_consumer other = { NULL, "pods", "p", "u" },
+                                           group_too = { CLAIM_GROUP_API, CLAIM_GROUP_RESOURCE, "h", "v" };
         static const struct claim_config foreign = { .driver = "gpu.nvidia.com" };
         for (int i = 0; i < 6; i++) {
                 struct arena *a = arena_new(1024);
@@ -191,9 +192,69 @@ static void the_pod_group_of_a_claim_is_its_owner_or_consumer(void **state) {
         }
 }
 
+#define ASKS(request, class, configs, reserved)                                                              \
+        "{'metadata':{'name':'c','uid':'u','resourceVersion':'1'},'spec':{'devices':{'requests':[{'name':"   \
+        "'" request                                                                                          \
+        "','exactly':{'deviceClassName':'" class "'}}],'config':[" configs                                   \
+                                                 "]}},'status':{'allocation':{'devices':{'results':[{'"      \
+                                                 "request':'channel','driver':'" CD_DRIVER                   \
+                                                 "','pool':'" CD_POOL_SHARED "','device':'" CD_DEVICE_SHARED \
+                                                 "'}],'config':["                                            \
+                                                 "{'source':'FromClaim','opaque':{'driver':'" CD_DRIVER      \
+                                                 "','parameters':" OWN(UID) "}}]}}" reserved "}}"
+#define OWN(uid)                                                                                             \
+        "{'apiVersion':'" CD_API_VERSION "','kind':'ComputeDomainChannelConfig','domainID':'" uid            \
+        "','isolation':'Channel'}"
+#define OURS "{'opaque':{'driver':'" CD_DRIVER "','parameters':" OWN(UID) "}}"
+
+/* The controller allocates such a claim without a look at its other requests. */
+static void only_the_spec_that_the_controller_writes_asks_for_the_shared_device(void **state) {
+        static const struct {
+                const char *claim;
+                bool asks;
+        } specs[] = {
+                { ASKS("channel", CD_CLASS_SHARED, OURS, ""), true },
+                { ASKS("other", CD_CLASS_SHARED, OURS, ""), false },
+                { ASKS("channel", CD_CLASS_CHANNEL, OURS, ""), false },
+                { ASKS("channel", CD_CLASS_SHARED, OURS "," OURS, ""), false },
+                { ASKS("channel", CD_CLASS_SHARED, "", ""), false },
+                { ASKS("channel", CD_CLASS_SHARED "'}},{'name':'gpu','exactly':{'deviceClassName':'g", OURS,
+                       ""),
+                  false },
+                { ASKS("channel", CD_CLASS_SHARED,
+                       "{'opaque':{'driver':'" CD_DRIVER "','parameters':" CHANNEL(UID) "}}", ""),
+                  false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+                struct arena *a = arena_new(1024);
+                const char *uid = claim_asks_for_shared(decode(a, specs[i].claim), a);
+                if (!uid != !specs[i].asks || (uid && !streq(uid, UID)))
+                        fail_msg("case %zu", i);
+                arena_free(a);
+        }
+}
+
+/* The controller allocates a shared claim before a pod uses it. */
+static void a_shared_claim_has_a_place_only_while_it_is_reserved(void **state) {
+        struct arena *a = arena_new(1024);
+        struct claim_place p;
+        assert_false(claim_place(decode(a, ASKS("channel", CD_CLASS_SHARED, OURS, "")), true, a, &p));
+        assert_false(claim_place(decode(a, ASKS("channel", CD_CLASS_SHARED, OURS, ",'reservedFor':[]")), true,
+                                 a, &p));
+        assert_true(claim_place(decode(a, ASKS("channel", CD_CLASS_SHARED, OURS,
+                                               ",'reservedFor':[{'apiGroup':'scheduling.k8s.io','resource':"
+                                               "'podgroups','name':'g','uid':'g'}]")),
+                                true, a, &p));
+        assert_string_equal(p.node, CD_POOL_SHARED);
+        assert_string_equal(p.domain_uid, UID);
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_configuration_of_a_result_is_found),
+                cmocka_unit_test(only_the_spec_that_the_controller_writes_asks_for_the_shared_device),
+                cmocka_unit_test(a_shared_claim_has_a_place_only_while_it_is_reserved),
                 cmocka_unit_test(the_pod_group_of_a_claim_is_its_owner_or_consumer),
                 cmocka_unit_test(a_claim_has_a_place_only_when_it_justifies_a_label)
         };

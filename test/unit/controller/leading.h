@@ -75,6 +75,7 @@ static inline const char *leading_kind_of(const char *path) {
                                                 { "/leases", "Lease" },
                                                 { "/daemonsets", "DaemonSet" },
                                                 { "/pods", "Pod" },
+                                                { "/podgroups", "PodGroup" },
                                                 { "/resourceslices", "ResourceSlice" },
                                                 { "/resourceclaimtemplates", "ResourceClaimTemplate" },
                                                 { "/resourceclaims", "ResourceClaim" },

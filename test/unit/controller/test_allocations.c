@@ -17,6 +17,9 @@ static const struct claim_record *claim(struct arena *a, const char *uid, const 
                 .request = "channel", .driver = CD_DRIVER, .pool = node, .device = "channel-0"
         };
         c->n_results = 1;
+        c->consumers = arena_alloc(a, sizeof *c->consumers);
+        c->consumers[0] = (struct claim_consumer){ .resource = "pods", .name = "p", .uid = "p" };
+        c->n_consumers = 1;
         c->configs = arena_alloc(a, sizeof *c->configs);
         struct buf b = BUF_INIT(1024);
         buf_addf(&b,

@@ -18,13 +18,14 @@
 #define DOMAIN(n)                                                                                            \
         "{\"metadata\":{\"namespace\":\"u\",\"name\":\"d\",\"uid\":\"" UID(n) "\",\"resourceVersion\":"      \
                                                                               "\"3\"}}"
+#define RESERVED ",\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"p\"}]"
 #define CLAIM(n, node)                                                                                       \
         "{\"metadata\":{\"name\":\"c\",\"namespace\":\"u\",\"uid\":\"u\",\"resourceVersion\":\"1\"},"        \
         "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":"         \
         "\"compute-domain.nvidia.com\",\"pool\":\"" node "\",\"device\":\"channel-0\"}],\"config\":[{"       \
         "\"source\":\"FromClaim\",\"requests\":[],\"opaque\":{\"driver\":\"compute-domain.nvidia.com\","     \
         "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"                           \
-        "\"ComputeDomainChannelConfig\",\"domainID\":\"" UID(n) "\"}}}]}}}}"
+        "\"ComputeDomainChannelConfig\",\"domainID\":\"" UID(n) "\"}}}]}}" RESERVED "}}"
 #define BOOT_1 "bbbbbbbb-8f4e-4f0e-9f0a-000000000001"
 #define BOOT_2 "bbbbbbbb-8f4e-4f0e-9f0a-000000000002"
 #define NODE(name, boot_id, taints)                                                                          \

@@ -25,7 +25,12 @@ struct world {
         bool drops; /* the API server does not know allowMultipleAllocations */
         bool taken; /* another claim has the name */
         char slice[BODY], claim[BODY], node[BODY], status[BODY], fabric[BODY], event[BODY];
-        unsigned n_slices, n_deleted, n_claims, n_claims_deleted, n_templates;
+        char of_claim[BODY],
+                metadata[BODY];  /* the last patches of the claim's status and of the claim itself */
+        struct fake_conn *watch; /* of claims */
+        const char *groups, *groups_version; /* version NULL: the API server serves no PodGroups */
+        const char *patched; /* the answer to a patch of the claim's status; NULL: a conflict */
+        unsigned n_slices, n_deleted, n_claims, n_claims_deleted, n_templates, n_patches, n_group_lists;
 };
 
 /* The body of a creation, as the API server answers it. */
@@ -68,6 +73,8 @@ static char *items_of(void *u, const char *path) {
                 return xstrdup("");
         if (fake_has(path, "/resourceclaims"))
                 return xstrdup(w->claims);
+        if (fake_has(path, "/podgroups"))
+                return xstrdup(w->groups);
         if (fake_has(path, "/v1beta1/computedomainfabrics"))
                 return xasprintf(
                         "{\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
@@ -102,6 +109,19 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 fake_reply(c, 200, NULL, "{\"kind\":\"Status\",\"status\":\"Success\"}");
                 return;
         }
+        if (fake_has(r->path, "/resourceclaims/train") && streq(r->method, "PATCH")) {
+                bool status = fake_has(r->path, "/status");
+                w->n_patches += status;
+                keep(status ? w->of_claim : w->metadata, r);
+                if (status && w->patched) {
+                        _cleanup_(freep) char *answer = xasprintf(
+                                "{\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/v1\",%s",
+                                w->patched + 1);
+                        fake_reply(c, 200, NULL, answer);
+                } else
+                        fake_refuse(c, 409, "the object has been modified");
+                return;
+        }
         if (fake_has(r->path, "/resourceclaims")) {
                 w->n_claims += creates;
                 w->n_claims_deleted += deletes;
@@ -127,6 +147,17 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (fake_has(r->path, "/scheduling.k8s.io/")) {
+                w->n_group_lists += !fake_query(r, "watch");
+                if (!w->groups_version || !fake_has(r->path, w->groups_version))
+                        fake_reply(c, 404, NULL, "404 page not found\n");
+                else
+                        leading_read(c, r, items_of, u);
+                return;
+        }
+        if (fake_has(r->path, "/resourceclaims?") && fake_query(r, "watch"))
+                w->watch = c;
         if (streq(r->method, "GET"))
                 leading_read(c, r, items_of, u);
         else
@@ -145,6 +176,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         "\"opaque\":{\"driver\":\"" CD_DRIVER "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION          \
         "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
         "\",\"isolation\":\"Channel\"}}}]}}" more "}}"
+#define RESERVED ",\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"p\"}]"
 #define PUBLISHED                                                                                            \
         ",{\"metadata\":{\"name\":\"" CD_SLICE_SHARED "\",\"uid\":\"u\",\"resourceVersion\":\"9\"},"         \
         "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"devices\":[{\"name\":\"" CD_DEVICE_SHARED                  \
@@ -156,7 +188,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->channel = NAMED;
-        w->claims = w->channels = w->slices = "";
+        w->claims = w->channels = w->slices = w->groups = "";
         w->reports = "\\\"held\\\":{}";
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
@@ -279,13 +311,211 @@ static void a_template_of_shared_claims_is_created_beside_the_local_one(void **s
         assert_int_equal(w->n_claims, 0);
 }
 
+/* ---- the allocation ---- */
+
+#define CLAIM_OF(owner, deleted, status) CLAIM_AT(7, owner, deleted, status)
+#define CLAIM_AT(version, owner, deleted, status)                                                            \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" CLAIM                        \
+        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"]," deleted             \
+        "\"ownerReferences\":[" owner "]},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\","       \
+        "\"exactly\":{\"deviceClassName\":\"" CD_CLASS_SHARED                                                \
+        "\",\"allocationMode\":\"ExactCount\",\"count\":1"                                                   \
+        "}}],\"config\":[{\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"" CD_DRIVER                    \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
+        "\",\"isolation\":\"Channel\"}}}]}},\"status\":{" status "}}"
+#define CLAIM "cccccccc-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define BY_DOMAIN                                                                                            \
+        "{\"apiVersion\":\"" CD_API_VERSION                                                                  \
+        "\",\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":\"" DOMAIN "\",\"controller\":true}"
+#define BY_GROUP                                                                                             \
+        "{\"apiVersion\":\"scheduling.k8s.io/"                                                               \
+        "v1beta1\",\"kind\":\"PodGroup\",\"name\":\"g\",\"uid\":\"g-uid\"}"
+#define ALLOCATION                                                                                           \
+        "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"" CD_DRIVER         \
+        "\",\"pool\":\"" CD_POOL_SHARED "\",\"device\":\"" CD_DEVICE_SHARED "\"}]}}"
+#define GROUP(name, claim, more)                                                                             \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" name                      \
+        "-uid\",\"resourceVersion\":\"3\"" more "},\"spec\":{\"resourceClaims\":[{\"name\":\"channel\","     \
+        "\"resourceClaimName\":\"" claim "\"}]}}"
+#define DELETED "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\""
+#define FOR_GROUP                                                                                            \
+        "{\"apiGroup\":\"scheduling.k8s.io\",\"resource\":\"podgroups\",\"name\":\"g\",\"uid\":\"g-uid\"}"
+
+static void the_controller_allocates_the_claim_in_advance(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->of_claim);
+        assert_non_null(
+                strstr(w->of_claim, "{\"metadata\":{\"uid\":\"" CLAIM "\",\"resourceVersion\":\"7\"}"));
+        assert_non_null(strstr(w->of_claim,
+                               "\"results\":[{\"request\":\"channel\",\"driver\":\"" CD_DRIVER
+                               "\",\"pool\":\"" CD_POOL_SHARED "\",\"device\":\"" CD_DEVICE_SHARED
+                               "\",\"shareID\":\"" CLAIM "\"}]"));
+        assert_non_null(strstr(w->of_claim, "\"config\":[{\"source\":\"FromClaim\""));
+        assert_non_null(strstr(w->of_claim, "\"domainID\":\"" DOMAIN "\",\"isolation\":\"Channel\""));
+        assert_non_null(strstr(w->of_claim, "\"nodeSelector\":{\"nodeSelectorTerms\":[{\"matchExpressions\":["
+                                            "{\"key\":\"" CD_LABEL_SHARED "\""));
+        assert_non_null(strstr(w->of_claim, "\"allocationTimestamp\":\"20"));
+        assert_null(strstr(w->of_claim, "reservedFor"));
+}
+
+/* failure: the slice of the shared device does not exist, or the API server has dropped a field -> no claim
+ * is allocated */
+static void without_the_device_no_claim_is_allocated(void **state) {
+        struct world *w = *state;
+        w->drops = true;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_deleted);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_patches, 0);
+}
+
+static void an_allocated_claim_is_not_written_again(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", "");
+        w->patched = CLAIM_AT(11, BY_DOMAIN, "", ALLOCATION);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patches);
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_patches, 1);
+}
+
+/* failure: a user forges the owner reference, or a claim asks for more than the shared device -> the
+ * controller does not touch it [tenants] */
+static void only_the_claims_of_the_ComputeDomain_are_allocated(void **state) {
+        static const struct {
+                const char *claim, *channel;
+        } cases[] = {
+                { CLAIM_OF("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"p\"}", "", ""),
+                  NAMED },
+                { CLAIM_OF(BY_DOMAIN, "", ""), "\"resourceClaim\":{\"name\":\"other\"}" },
+                { CLAIM_OF(BY_GROUP, "", ""), NAMED },
+                { ALLOCATED_IN("team-a", ""), NAMED },
+        };
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->taken = true;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                w->claims = cases[i].claim;
+                w->channel = cases[i].channel;
+                leading_start(&w->l);
+                run_for(&w->l.loop, 400);
+                if (w->n_patches)
+                        fail_msg("case %zu: %s", i, w->of_claim);
+                controller_stop(&w->l.c);
+        }
+}
+
+/* The claim that Kubernetes creates from a claim template for a PodGroup. */
+static void the_claim_of_a_PodGroup_is_allocated_and_reserved_at_once(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->channel = "\"sharedResourceClaimTemplate\":{\"name\":\"s\"}";
+        w->claims = CLAIM_OF(BY_GROUP, "", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->of_claim);
+        assert_non_null(strstr(w->of_claim, "\"shareID\":\"" CLAIM "\""));
+        assert_non_null(strstr(w->of_claim, "\"reservedFor\":[" FOR_GROUP "]"));
+        assert_int_equal(w->n_group_lists, 0);
+}
+
+/* ---- the reservation ---- */
+
+#define FOR_POD "{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"p\"}"
+
+static void a_claim_is_reserved_for_the_PodGroups_that_name_it(void **state) {
+        static const char *const versions[] = { "/v1beta1/", "/v1alpha2/" };
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", ALLOCATION ",\"reservedFor\":[" FOR_POD "]");
+        w->groups = GROUP("g", "train", "") "," GROUP("other", "else", "") "," GROUP("ends", "train",
+                                                                                     "," DELETED);
+        for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+                w->groups_version = versions[i];
+                w->of_claim[0] = 0;
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, *w->of_claim);
+                assert_non_null(strstr(w->of_claim, "\"resourceVersion\":\"7\""));
+                assert_non_null(
+                        strstr(w->of_claim, "\"status\":{\"reservedFor\":[" FOR_POD "," FOR_GROUP "]}"));
+                controller_stop(&w->l.c);
+        }
+}
+
+/* failure: the API server serves no PodGroups -> no watch, and no warning */
+static void without_the_API_of_PodGroups_nothing_is_reserved(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", ALLOCATION);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_group_lists == 2);
+        run_for(&w->l.loop, 1000);
+        assert_int_equal(w->n_group_lists, 2);
+        assert_int_equal(w->n_patches, 0);
+}
+
+static void PodGroups_are_watched_only_for_a_named_claim(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->channel = "\"resourceClaimTemplate\":{\"name\":\"t\"}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_templates);
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_group_lists, 0);
+}
+
+/* failure: the scheduler removes the reservation of a gang that waits for nodes -> the controller reserves
+ * the claim again, after a pause */
+static void a_removed_reservation_is_restored_after_a_pause(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->groups_version = "/v1beta1/";
+        w->groups = GROUP("g", "train", "");
+        w->claims = CLAIM_OF(BY_DOMAIN, "", ALLOCATION);
+        /* The answer is the claim as the scheduler has left it. */
+        w->patched = CLAIM_AT(11, BY_DOMAIN, "", ALLOCATION ",\"reservedFor\":[" FOR_GROUP "]");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patches == 1);
+        run_for(&w->l.loop, 300);
+        fake_chunk(w->watch,
+                   "{\"type\":\"MODIFIED\",\"object\":" CLAIM_AT(12, BY_DOMAIN, "", ALLOCATION) "}\n");
+        run_for(&w->l.loop, 1500);
+        assert_int_equal(w->n_patches, 1);
+        RUN_UNTIL(&w->l.loop, w->n_patches == 2);
+}
+
+/* ---- the end ---- */
+
+/* failure: a shared claim is deleted while pods use it -> it exists until the last pod has ended */
+static void a_deleted_claim_is_released_when_it_is_unused(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = CLAIM_OF(BY_DOMAIN, DELETED ",", ALLOCATION ",\"reservedFor\":[" FOR_POD "]");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "ResourceClaimTerminating"));
+        run_for(&w->l.loop, 300);
+        assert_string_equal(w->metadata, "");
+        controller_stop(&w->l.c);
+        w->claims = CLAIM_OF(BY_DOMAIN, DELETED ",", ALLOCATION);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->metadata);
+        assert_string_equal(w->metadata, "{\"metadata\":{\"uid\":\"" CLAIM
+                                         "\",\"resourceVersion\":\"7\",\"finalizers\":[]}}");
+        assert_int_equal(w->n_patches, 0);
+}
+
 /* ---- the channel ---- */
 
 /* The report of the node and the allocated claim are both needed. */
 static void a_channel_is_assigned_where_a_shared_claim_waits(void **state) {
         struct world *w = *state;
         w->slices = PUBLISHED;
-        w->claims = ALLOCATED_IN("team-a", "");
+        w->claims = ALLOCATED_IN("team-a", RESERVED);
         w->reports = "\\\"held\\\":{},\\\"asks\\\":[\\\"" DOMAIN "\\\"]";
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[{\"id\":1"));
@@ -295,16 +525,17 @@ static void a_channel_is_assigned_where_a_shared_claim_waits(void **state) {
 static void no_channel_is_assigned_where_no_shared_claim_waits(void **state) {
         struct world *w = *state;
         w->slices = PUBLISHED;
-        w->claims = ALLOCATED_IN("team-a", "");
+        w->claims = ALLOCATED_IN("team-a", RESERVED);
         leading_start(&w->l);
         run_for(&w->l.loop, 1000);
         assert_null(strstr(w->fabric, "\"id\":1"));
 }
 
-/* failure: a node reports a ComputeDomain without a shared claim, or with one of another namespace -> it gets
- * no channel [tenants] */
+/* failure: a node reports a ComputeDomain without a shared claim, with one that is unused, or with one of
+ * another namespace -> it gets no channel [tenants] */
 static void a_report_alone_gets_no_channel(void **state) {
-        static const char *const claims[] = { "", ALLOCATED_IN("team-b", "") };
+        static const char *const claims[] = { "", ALLOCATED_IN("team-b", RESERVED),
+                                              ALLOCATED_IN("team-a", "") };
         struct world *w = *state;
         w->slices = PUBLISHED;
         w->reports = "\\\"held\\\":{},\\\"asks\\\":[\\\"" DOMAIN "\\\"]";
@@ -321,7 +552,7 @@ static void a_report_alone_gets_no_channel(void **state) {
 static void an_allocated_shared_claim_keeps_the_channel_in_every_partition(void **state) {
         struct world *w = *state;
         w->slices = PUBLISHED;
-        w->claims = ALLOCATED_IN("team-a", "");
+        w->claims = ALLOCATED_IN("team-a", RESERVED);
         w->channels = ENTRY ",\"releasing\":\"2026-01-02T00:00:00Z\"}";
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[" ENTRY "}"));
@@ -337,6 +568,16 @@ int main(void) {
                 T(a_name_that_is_taken_is_reported),
                 T(a_claim_with_256_pods_is_reported),
                 T(a_template_of_shared_claims_is_created_beside_the_local_one),
+                T(the_controller_allocates_the_claim_in_advance),
+                T(without_the_device_no_claim_is_allocated),
+                T(an_allocated_claim_is_not_written_again),
+                T(only_the_claims_of_the_ComputeDomain_are_allocated),
+                T(the_claim_of_a_PodGroup_is_allocated_and_reserved_at_once),
+                T(a_claim_is_reserved_for_the_PodGroups_that_name_it),
+                T(without_the_API_of_PodGroups_nothing_is_reserved),
+                T(PodGroups_are_watched_only_for_a_named_claim),
+                T(a_removed_reservation_is_restored_after_a_pause),
+                T(a_deleted_claim_is_released_when_it_is_unused),
                 T(a_channel_is_assigned_where_a_shared_claim_waits),
                 T(no_channel_is_assigned_where_no_shared_claim_waits),
                 T(a_report_alone_gets_no_channel),

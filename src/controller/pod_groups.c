@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "controller/pod_groups.h"
+
+#include <stdlib.h>
+
+#include "api/pod_group.h"
+#include "api/reasons.h"
+#include "base/log.h"
+#include "rules/message.h"
+
+/* The API server answers 404 for a group, or a version of it, that it does not serve. */
+static bool is_unserved(const struct err *e) {
+        return e->code == 404 || e->code == -404;
+}
+
+struct pod_groups {
+        struct controller *c;
+        size_t version; /* an index of pod_group_resources */
+        struct kube_call *probe;
+        struct loop_timer retry;
+};
+
+/* ---- PodGroups that share a claim for a channel of one node ---- */
+
+/* What to write instead. */
+static const char *pod_groups_remedy(const struct cd_channel *channel, struct arena *a) {
+        if (channel->claim_name)
+                return message_of(
+                        a,
+                        "recreate the PodGroup with ResourceClaim %s, which Pods on several nodes can "
+                        "share",
+                        channel->claim_name);
+        if (channel->shared_template_name)
+                return message_of(a,
+                                  "recreate the PodGroup with the claim template %s, whose claims Pods on "
+                                  "several nodes can share",
+                                  channel->shared_template_name);
+        return message_of(
+                a,
+                "recreate the PodGroup without the claim in spec.resourceClaims, and let each Pod name "
+                "the claim template %s in its own spec.resourceClaims",
+                str_or(channel->template_name, ""));
+}
+
+static void pod_groups_report(struct controller *c, const struct claim_record *r) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        const struct claim_group *g = r->group;
+        const struct compute_domain *cd = records_domain(c, g->domain_uid);
+        if (!cd || !cd->channel || !streq(cd->o.meta.ns, r->o.meta.ns))
+                return;
+        event_record(
+                c->events,
+                &(struct event_about){ g->api_version, CLAIM_GROUP_KIND, r->o.meta.ns, g->name, g->uid },
+                EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE,
+                "ResourceClaim %s, which the Pods of this group share, is for a channel of ComputeDomain "
+                "'%s'. A channel belongs to one node, so all these Pods can only run on the same node. "
+                "For Pods on several nodes, %s",
+                r->o.meta.name, cd->o.meta.name, pod_groups_remedy(cd->channel, a));
+}
+
+void pod_groups_claim_changed(struct controller *c, const struct claim_record *was,
+                              const struct claim_record *is) {
+        if (c->leading && is && is->group && !(was && was->group) && records_synced(c))
+                pod_groups_report(c, is);
+}
+
+static bool report_one(void *u, const struct kube_object *o) {
+        const struct claim_record *r = (const struct claim_record *)o;
+        if (r->group)
+                pod_groups_report(u, r);
+        return true;
+}
+
+void pod_groups_report_all(struct controller *c) {
+        kube_informer_each(c->caches.claims, report_one, c);
+}
+
+/* ---- the watch ---- */
+
+static bool names_a_claim(void *u, const struct kube_object *o) {
+        return pod_group_names((const struct pod_group *)o, NULL);
+}
+
+static void queue_named(struct controller *c, const struct pod_group *g) {
+        for (size_t i = 0; g && i < g->n_claims; i++)
+                records_queue_claim(c, g->o.meta.ns, g->claims[i].name);
+}
+
+static void pod_group_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
+        struct pod_groups *g = u;
+        queue_named(g->c, (const struct pod_group *)now);
+        /* The claim of a deleted group needs nothing. */
+        if (old && now && !streq(old->meta.uid, now->meta.uid))
+                queue_named(g->c, (const struct pod_group *)old);
+}
+
+static bool queue_group(void *u, const struct kube_object *o) {
+        queue_named(u, (const struct pod_group *)o);
+        return true;
+}
+
+/* A stale cache names no group. */
+static void pod_groups_on_current(void *u, bool is) {
+        struct pod_groups *g = u;
+        if (is)
+                kube_informer_each(g->c->caches.pod_groups, queue_group, g->c);
+}
+
+static void try_later(struct pod_groups *g, unsigned ms) {
+        g->version = 0;
+        loop_timer_start(&g->retry, ms);
+}
+
+/* The API server no longer serves this version. */
+static void pod_groups_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
+        struct pod_groups *g = u;
+        if (!e) {
+                log_info("watch works again", kv_str("resource", res->plural));
+                return;
+        }
+        log_warn("watch fails", kv_str("resource", res->plural), kv_err(e));
+        if (!is_unserved(e))
+                return;
+        kube_informer_free(TAKE(g->c->caches.pod_groups));
+        try_later(g, POD_GROUPS_RETRY_MS);
+}
+
+static void begin_watch(struct pod_groups *g, const struct kube_resource *res) {
+        g->c->caches.pod_groups = kube_informer_new(
+                g->c->client, &(struct kube_informer_options){ .res = res,
+                                                               .fields = pod_group_fields,
+                                                               .size = sizeof(struct pod_group),
+                                                               .keep = names_a_claim,
+                                                               .changed = pod_group_changed,
+                                                               .current = pod_groups_on_current,
+                                                               .failing = pod_groups_on_failing,
+                                                               .u = g });
+}
+
+static void probe(struct pod_groups *g);
+
+static void on_probed(void *u, yyjson_val *obj, const struct err *e) {
+        struct pod_groups *g = u;
+        const struct kube_resource *res = pod_group_resources[g->version];
+        g->probe = NULL;
+        if (!e) {
+                begin_watch(g, res);
+        } else if (is_unserved(e) && pod_group_resources[++g->version]) {
+                probe(g);
+        } else if (is_unserved(e)) {
+                log_v(2, "the API server serves no PodGroups, so no claim is reserved for one");
+                try_later(g, POD_GROUPS_RETRY_MS);
+        } else {
+                log_warn("cannot list PodGroups, so the scheduler reserves their claims", kv_err(e));
+                try_later(g, POD_GROUPS_FAILED_MS);
+        }
+}
+
+static void probe(struct pod_groups *g) {
+        g->probe = kube_start(g->c->client, &(struct kube_request){ .verb = KUBE_LIST,
+                                                                    .res = pod_group_resources[g->version],
+                                                                    .query = "limit=1",
+                                                                    .attempts = 1,
+                                                                    .done = on_probed,
+                                                                    .u = g });
+}
+
+static void on_retry(void *u) {
+        probe(u);
+}
+
+void pod_groups_watch(struct controller *c, const struct compute_domain *cd) {
+        if (c->pod_groups || !mode_assigns_channels(c->mode) || !cd->channel || !cd->channel->claim_name)
+                return;
+        struct pod_groups *g = xnew(struct pod_groups);
+        c->pod_groups = g;
+        g->c = c;
+        loop_timer_init(&g->retry, kube_client_loop(c->client), on_retry, g);
+        probe(g);
+}
+
+void pod_groups_free(struct pod_groups *g) {
+        if (!g)
+                return;
+        kube_cancel(g->probe);
+        loop_timer_done(&g->retry);
+        kube_informer_free(TAKE(g->c->caches.pod_groups));
+        free(g);
+}
+
+/* ---- claims that PodGroups name ---- */
+
+struct naming {
+        const char *ns, *claim;
+        struct arena *a;
+        struct claim_consumer *list;
+        size_t n, cap;
+};
+
+static bool add_naming(void *u, const struct kube_object *o) {
+        struct naming *x = u;
+        if (!streq(o->meta.ns, x->ns) || o->meta.deleted || !o->meta.uid ||
+            !pod_group_names((const struct pod_group *)o, x->claim))
+                return true;
+        ARENA_GROW(x->a, x->list, x->n, x->cap);
+        x->list[x->n++] =
+                (struct claim_consumer){ CLAIM_GROUP_API, CLAIM_GROUP_RESOURCE, o->meta.name, o->meta.uid };
+        return true;
+}
+
+size_t pod_groups_naming(const struct controller *c, const char *ns, const char *claim, struct arena *a,
+                         const struct claim_consumer **ret) {
+        struct naming x = { .ns = ns, .claim = claim, .a = a };
+        const struct kube_informer *groups = c->caches.pod_groups;
+        if (groups && kube_informer_current(groups))
+                kube_informer_each(groups, add_naming, &x);
+        *ret = x.list;
+        return x.n;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shared_claims: allocates the claims that pods on several nodes share, reserves them for PodGroups, and
+ * removes the driver's finalizer from deleted ones, as rules/shared_claim decides. */
+#pragma once
+
+#include "controller/records.h"
+
+/* Decides and writes the claim "<namespace>/<name>". */
+void shared_claims_reconcile(struct controller *c, const char *key);
+/* Call this when a claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). */
+void shared_claims_changed(struct controller *c, const struct claim_record *was,
+                           const struct claim_record *is);
+/* Queues the claims of one ComputeDomain, or all. */
+void shared_claims_queue_of(struct controller *c, const char *domain_uid);
+void shared_claims_queue_all(struct controller *c);

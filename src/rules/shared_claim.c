@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rules/shared_claim.h"
+
+#include "base/mem.h"
+#include "base/stderr.h"
+
+/* Returns for how many seconds the controller still waits after another client has removed its write. */
+static int64_t pause_left(int64_t since, int64_t pause_s, int64_t now) {
+        int64_t left = since ? since + pause_s - now : 0;
+        return left > 0 ? left : 0;
+}
+
+/* Adds the PodGroups to the consumers, up to the limit of the API. Returns whether any was added. */
+static bool reserve(const struct shared_claim_facts *f, struct arena *a, struct shared_claim_decision *ret) {
+        struct claim_consumer *list = arena_alloc(a, (f->n_consumers + f->n_groups + 1) * sizeof *list);
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_consumers; i++)
+                list[n++] = f->consumers[i];
+        for (size_t i = 0; i < f->n_groups && n < CLAIM_PODS_MAX; i++)
+                if (!claim_is_reserved_for(list, n, f->groups[i].uid))
+                        list[n++] = f->groups[i];
+        ret->reserved = list;
+        ret->n_reserved = n;
+        return n > f->n_consumers;
+}
+
+void shared_claim_decide(const struct shared_claim_facts *f, struct arena *a,
+                         struct shared_claim_decision *ret) {
+        BUG_ON(f->now <= 0);
+        *ret = (struct shared_claim_decision){ 0 };
+        /* Nobody can reserve a claim that is being deleted. */
+        if (f->deleted) {
+                if (f->finalizer && !f->n_consumers)
+                        ret->step = SHARED_CLAIM_RELEASE;
+                return;
+        }
+        if (!f->lives || !f->device)
+                return;
+        bool reserves = reserve(f, a, ret);
+        if (f->allocated && !reserves)
+                return;
+        ret->recheck_s =
+                f->allocated
+                        ? pause_left(f->unreserved, SHARED_CLAIM_PAUSE_S, f->now)
+                        : pause_left(f->deallocated,
+                                     f->was_used ? SHARED_CLAIM_PAUSE_S : SHARED_CLAIM_UNFIT_PAUSE_S, f->now);
+        if (!ret->recheck_s)
+                ret->step = f->allocated ? SHARED_CLAIM_RESERVE : SHARED_CLAIM_ALLOCATE;
+}

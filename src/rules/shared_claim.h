@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shared_claim: decides how the controller changes a claim that pods on several nodes share. Pure.
+ *
+ * Kubernetes allocates and reserves a claim when the scheduler binds the first pod. Pods that start together
+ * then compete: each tries to write the claim, and those that lose wait for the scheduler's back-off, one
+ * second or more (docs/dev/claim-forms.md). So the controller does both in advance:
+ *
+ * - It allocates the claim when the device is published. Such a claim stays allocated while it is unused,
+ *   because Kubernetes deallocates a claim only with the finalizer that the scheduler adds.
+ * - It reserves the claim for each PodGroup that names it or owns it. A PodGroup keeps its reservation until
+ *   it is deleted.
+ *
+ * Others undo this. The scheduler removes a reservation each time that a gang does not fit. It deallocates a
+ * claim that nobody uses if the nodes where a pod fits do not have the device, and so does the
+ * kube-controller-manager after the last pod, if the scheduler has allocated the claim. The controller
+ * repeats its write after a pause, because each write wakes the scheduler and makes the back-off of a waiting
+ * gang longer. Without the controller's write, the scheduler does it.
+ *
+ * The controller never deallocates a claim, and never removes a reservation. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/claim.h"
+
+enum {
+        SHARED_CLAIM_PAUSE_S = 3, /* after a reservation, or the allocation of a used claim, was removed */
+        SHARED_CLAIM_UNFIT_PAUSE_S =
+                30 /* after an unused claim was deallocated: no node with the device fits */
+};
+
+struct shared_claim_facts {
+        bool device; /* the cache shows the complete ResourceSlice of the device */
+        bool lives;  /* its ComputeDomain exists, is not being deleted, was formed in this mode, and asks for
+                        this claim or for claims like it */
+        bool deleted, allocated;
+        bool finalizer;                         /* the claim has the driver's finalizer */
+        const struct claim_consumer *consumers; /* status.reservedFor */
+        size_t n_consumers;
+        const struct claim_consumer *groups; /* PodGroups that exist and share this claim */
+        size_t n_groups;
+        /* When another client removed the allocation, or the reservation of a PodGroup; 0: not seen. */
+        int64_t deallocated, unreserved;
+        bool was_used; /* the claim was reserved until it was deallocated */
+        int64_t now;   /* by the same clock */
+};
+
+enum shared_claim_step {
+        SHARED_CLAIM_KEEP,
+        SHARED_CLAIM_ALLOCATE, /* and reserve */
+        SHARED_CLAIM_RESERVE,
+        SHARED_CLAIM_RELEASE, /* remove the driver's finalizer */
+};
+
+struct shared_claim_decision {
+        enum shared_claim_step step;
+        const struct claim_consumer *reserved; /* ALLOCATE, RESERVE: status.reservedFor as it should be */
+        size_t n_reserved;
+        int64_t recheck_s; /* decide again after this time; 0: no need */
+};
+
+void shared_claim_decide(const struct shared_claim_facts *f, struct arena *a,
+                         struct shared_claim_decision *ret);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When the controller allocates, reserves and releases a claim that pods on several nodes share. */
+#include "rules/shared_claim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { NOW = 1000 };
+
+static struct arena *arena;
+
+static int setup(void **state) {
+        arena = arena_new(1024);
+        return 0;
+}
+
+static int teardown(void **state) {
+        arena_free(arena);
+        return 0;
+}
+
+#define FACTS(...) ((struct shared_claim_facts){ .now = NOW, __VA_ARGS__ })
+#define CLAIM(...) FACTS(.device = true, .lives = true, .finalizer = true, __VA_ARGS__)
+#define CONSUMERS(list) .consumers = list, .n_consumers = ARRAY_LEN(list)
+#define GROUPS(list) .groups = list, .n_groups = ARRAY_LEN(list)
+
+static const struct claim_consumer pods[] = { { NULL, "pods", "p", "p" }, { NULL, "pods", "q", "q" } };
+static const struct claim_consumer groups[] = { { CLAIM_GROUP_API, CLAIM_GROUP_RESOURCE, "g", "g" },
+                                                { CLAIM_GROUP_API, CLAIM_GROUP_RESOURCE, "h", "h" } };
+
+static struct shared_claim_decision decided(const struct shared_claim_facts f) {
+        struct shared_claim_decision d;
+        shared_claim_decide(&f, arena, &d);
+        return d;
+}
+
+static void assert_step(enum shared_claim_step step, const struct shared_claim_facts f) {
+        struct shared_claim_decision d = decided(f);
+        assert_int_equal(d.step, step);
+        assert_int_equal(d.recheck_s, 0);
+}
+
+static void assert_waits(int64_t seconds, const struct shared_claim_facts f) {
+        struct shared_claim_decision d = decided(f);
+        assert_int_equal(d.step, SHARED_CLAIM_KEEP);
+        assert_int_equal(d.recheck_s, seconds);
+}
+
+static void a_claim_is_allocated_before_a_pod_uses_it(void **state) {
+        assert_step(SHARED_CLAIM_ALLOCATE, CLAIM(.allocated = false));
+        assert_step(SHARED_CLAIM_KEEP, CLAIM(.allocated = true));
+        assert_step(SHARED_CLAIM_KEEP, CLAIM(.allocated = true, CONSUMERS(pods)));
+}
+
+static void without_a_device_or_a_ComputeDomain_nothing_is_written(void **state) {
+        for (int allocated = 0; allocated < 2; allocated++) {
+                assert_step(SHARED_CLAIM_KEEP, FACTS(.lives = true, .allocated = allocated, GROUPS(groups)));
+                assert_step(SHARED_CLAIM_KEEP, FACTS(.device = true, .allocated = allocated, GROUPS(groups)));
+        }
+}
+
+static void one_write_allocates_and_reserves(void **state) {
+        struct shared_claim_decision d = decided(CLAIM(GROUPS(groups)));
+        assert_int_equal(d.step, SHARED_CLAIM_ALLOCATE);
+        assert_int_equal(d.n_reserved, 2);
+}
+
+static void a_reservation_keeps_the_others(void **state) {
+        const struct claim_consumer list[] = { pods[0], groups[0], pods[1] };
+        struct shared_claim_decision d = decided(CLAIM(.allocated = true, CONSUMERS(list), GROUPS(groups)));
+        assert_int_equal(d.step, SHARED_CLAIM_RESERVE);
+        assert_int_equal(d.n_reserved, 4);
+        for (size_t i = 0; i < ARRAY_LEN(list); i++)
+                assert_string_equal(d.reserved[i].uid, list[i].uid);
+        assert_string_equal(d.reserved[3].uid, "h");
+        assert_string_equal(d.reserved[3].api_group, CLAIM_GROUP_API);
+}
+
+static void a_reserved_claim_is_not_written_again(void **state) {
+        assert_step(SHARED_CLAIM_KEEP, CLAIM(.allocated = true, CONSUMERS(groups), GROUPS(groups)));
+}
+
+/* failure: 256 pods use a claim -> no PodGroup is added */
+static void a_full_claim_is_not_reserved(void **state) {
+        struct claim_consumer list[CLAIM_PODS_MAX];
+        char uids[CLAIM_PODS_MAX][8];
+        for (int i = 0; i < CLAIM_PODS_MAX; i++) {
+                snprintf(uids[i], sizeof uids[i], "%d", i);
+                list[i] = (struct claim_consumer){ NULL, "pods", uids[i], uids[i] };
+        }
+        assert_step(SHARED_CLAIM_KEEP, CLAIM(.allocated = true, CONSUMERS(list), GROUPS(groups)));
+        struct shared_claim_decision d = decided(CLAIM(.allocated = true, .consumers = list,
+                                                       .n_consumers = CLAIM_PODS_MAX - 1, GROUPS(groups)));
+        assert_int_equal(d.step, SHARED_CLAIM_RESERVE);
+        assert_int_equal(d.n_reserved, CLAIM_PODS_MAX);
+}
+
+/* Each write wakes the gang for another attempt, which makes its back-off longer. */
+static void a_removed_reservation_is_restored_after_three_seconds(void **state) {
+        assert_waits(3, CLAIM(.allocated = true, .unreserved = NOW, GROUPS(groups)));
+        assert_waits(1, CLAIM(.allocated = true, .unreserved = NOW - 2, GROUPS(groups)));
+        assert_step(SHARED_CLAIM_RESERVE, CLAIM(.allocated = true, .unreserved = NOW - 3, GROUPS(groups)));
+        assert_step(SHARED_CLAIM_KEEP,
+                    CLAIM(.allocated = true, .unreserved = NOW, CONSUMERS(groups), GROUPS(groups)));
+}
+
+static void a_claim_is_allocated_again_after_a_pause(void **state) {
+        assert_waits(3, CLAIM(.deallocated = NOW, .was_used = true));
+        assert_step(SHARED_CLAIM_ALLOCATE, CLAIM(.deallocated = NOW - 3, .was_used = true));
+        assert_waits(30, CLAIM(.deallocated = NOW));
+        assert_waits(27, CLAIM(.deallocated = NOW - 3));
+        assert_step(SHARED_CLAIM_ALLOCATE, CLAIM(.deallocated = NOW - 30));
+        /* The scheduler has allocated it meanwhile. */
+        assert_step(SHARED_CLAIM_KEEP, CLAIM(.allocated = true, .deallocated = NOW));
+        assert_step(SHARED_CLAIM_RESERVE, CLAIM(.allocated = true, .deallocated = NOW, GROUPS(groups)));
+}
+
+static void a_deleted_claim_is_released_after_its_last_pod(void **state) {
+        for (int lives = 0; lives < 2; lives++) {
+                assert_step(SHARED_CLAIM_KEEP, FACTS(.deleted = true, .finalizer = true, .lives = lives,
+                                                     .allocated = true, CONSUMERS(pods), GROUPS(groups)));
+                assert_step(SHARED_CLAIM_RELEASE, FACTS(.deleted = true, .finalizer = true, .lives = lives,
+                                                        .device = lives, .allocated = true));
+                assert_step(SHARED_CLAIM_RELEASE, FACTS(.deleted = true, .finalizer = true, .lives = lives));
+                assert_step(SHARED_CLAIM_KEEP, FACTS(.deleted = true, .lives = lives));
+        }
+}
+
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+        const struct CMUnitTest tests[] = {
+                T(a_claim_is_allocated_before_a_pod_uses_it),
+                T(without_a_device_or_a_ComputeDomain_nothing_is_written),
+                T(one_write_allocates_and_reserves),
+                T(a_reservation_keeps_the_others),
+                T(a_reserved_claim_is_not_written_again),
+                T(a_full_claim_is_not_reserved),
+                T(a_removed_reservation_is_restored_after_three_seconds),
+                T(a_claim_is_allocated_again_after_a_pause),
+                T(a_deleted_claim_is_released_after_its_last_pod),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
