@@ -147,11 +147,7 @@ static const struct jd_field controller_pod_fields[] = {
         JD_OBJ(struct controller_pod, "metadata", o.meta, kube_f_meta), JD_END
 };
 
-static void check_controllers(struct uninstall *x) {
-        if (!kube_informer_synced(x->controllers) || kube_informer_count(x->controllers))
-                return;
-        kube_informer_free(TAKE(x->controllers));
-        log_info("the controller is stopped");
+static void delete_daemons(struct uninstall *x) {
         x->call = kube_start(x->o.client, &(struct kube_request){ .verb = KUBE_DELETE,
                                                                   .res = &kube_daemonsets,
                                                                   .ns = x->o.ns,
@@ -159,6 +155,31 @@ static void check_controllers(struct uninstall *x) {
                                                                   .body = str_from(IN_BACKGROUND),
                                                                   .attempts = UINT_MAX,
                                                                   .done = uninstall_on_deleted,
+                                                                  .retry = uninstall_on_retry,
+                                                                  .u = x });
+}
+
+/* Without the right to delete it (imex.isolation=domain), there is no such slice. */
+static void on_slice_deleted(void *u, yyjson_val *obj, const struct err *e) {
+        struct uninstall *x = u;
+        x->call = NULL;
+        x->failing = (struct err){ 0 };
+        if (e && e->kind != ERR_NOT_FOUND && e->kind != ERR_DENIED)
+                log_warn("cannot delete the ResourceSlice of shared claims", kv_str("name", CD_SLICE_SHARED),
+                         kv_err(e));
+        delete_daemons(x);
+}
+
+static void check_controllers(struct uninstall *x) {
+        if (!kube_informer_synced(x->controllers) || kube_informer_count(x->controllers))
+                return;
+        kube_informer_free(TAKE(x->controllers));
+        log_info("the controller is stopped");
+        x->call = kube_start(x->o.client, &(struct kube_request){ .verb = KUBE_DELETE,
+                                                                  .res = &kube_resource_slices,
+                                                                  .name = CD_SLICE_SHARED,
+                                                                  .attempts = UINT_MAX,
+                                                                  .done = on_slice_deleted,
                                                                   .retry = uninstall_on_retry,
                                                                   .u = x });
 }

@@ -28,6 +28,13 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 		{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]'
 }
 
+@test "the hook's account may delete the slice of shared claims, and no other" {
+	render --set resources.computeDomains.imex.isolation=channel
+	is "$hooks"' | kind("ClusterRole")[0].rules == [{apiGroups: ["resource.k8s.io"], resources: ["resourceslices"],
+		resourceNames: ["compute-domain.nvidia.com-shared"], verbs: ["delete"]}]'
+	is "$hooks"' | kind("ClusterRoleBinding")[0] | .roleRef.name == "compute-domains-uninstall" and .metadata.annotations["helm.sh/hook-weight"] == "0"'
+}
+
 @test "the hook waits for the controller's pods, and for no others" {
 	local selected="($job"' | env("CONTROLLER_SELECTOR") | split(",") | map(split("=") | {(.[0]): .[1]}) | add) as $s'
 	local how

@@ -27,7 +27,7 @@ spec: {numNodes: 0, channel: {resourceClaim: {name: $1}}}
 END
 	eventually 30 condition_is "$1" SharedClaimAvailable True
 }
-# with_claim POD CLAIM NODE
+# with_claim POD CLAIM NODE [MEMBER]: a pod with this member of its spec.
 with_claim() {
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: v1
@@ -37,9 +37,62 @@ spec:
   terminationGracePeriodSeconds: 0
   nodeSelector: {kubernetes.io/hostname: node-$3}
   resourceClaims: [{name: channel, resourceClaimName: $2}]
+  ${4:-}
   containers:
   - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
 END
+}
+
+claim() { k -n "$ns" get resourceclaim "$1" -o json | jq -er "${@:2}"; }
+# claim_is NAME EXPRESSION
+claim_is() { claim "$1" "$2" >/dev/null; }
+# group_version: the version of the API of PodGroups; fails if the API server serves none.
+group_version() {
+	k get --raw /apis/scheduling.k8s.io | jq -er '[.versions[].groupVersion] | map(select(. == "scheduling.k8s.io/v1beta1" or . == "scheduling.k8s.io/v1alpha2"))[0]'
+}
+
+# failure: pods start together and compete for an unallocated claim -> the controller allocates it in advance, and it stays allocated
+@test "the controller allocates a shared claim before a pod uses it" {
+	sharing left
+	eventually 30 claim_is left '.status.allocation.devices.results[0] | .device == "channel-shared" and .shareID != null'
+	claim_is left '.status.allocation.allocationTimestamp != null and (.status.reservedFor // []) == []'
+	with_claim l0 left 0
+	running l0
+	local allocated
+	allocated=$(claim left .status.allocation.allocationTimestamp)
+	k -n "$ns" delete pod l0 >/dev/null
+	eventually 60 claim_is left '(.status.reservedFor // []) == []'
+	[[ $(claim left .status.allocation.allocationTimestamp) == "$allocated" ]]
+	k -n "$ns" delete computedomain left --wait=false >/dev/null
+	k -n "$ns" wait --for=delete resourceclaim/left --timeout=60s >/dev/null
+}
+
+# failure: the pods of a PodGroup start together -> the controller has reserved the claim for the group, and no bind fails
+@test "the controller reserves a shared claim for a PodGroup that names it" {
+	local version
+	version=$(group_version) || skip "the API server serves no PodGroups"
+	sharing left
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: $version
+kind: PodGroup
+metadata: {name: group}
+spec:
+  schedulingPolicy: {gang: {minCount: 3}}
+  resourceClaims: [{name: channel, resourceClaimName: left}]
+END
+	k -n "$ns" get podgroup group -o json | jq -e .spec.resourceClaims >/dev/null || skip "DRAWorkloadResourceClaims is off"
+	eventually 10 claim_is left '.status.reservedFor | length == 1 and .[0].resource == "podgroups" and .[0].name == "group"'
+	local k
+	for k in 0 1 2; do
+		with_claim "g$k" left "$k" 'schedulingGroup: {podGroupName: group}'
+	done
+	for k in 0 1 2; do running "g$k"; done
+	[[ $(channels_of g0) == "$(channels_of g1)" && $(channels_of g0) == "$(channels_of g2)" ]]
+	claim_is left '.status.reservedFor | length == 1'
+	! k -n "$ns" get events -o json | jq -e '.items[] | select(.message | test("allocated elsewhere|Duplicate value"))' || false
+	k -n "$ns" delete pods --all >/dev/null
+	k -n "$ns" delete podgroup group >/dev/null
+	eventually 60 claim_is left '(.status.reservedFor // []) == [] and .status.allocation != null'
 }
 
 # failure: pods of several nodes name one claim -> each gets the channel of the ComputeDomain

@@ -11,12 +11,14 @@
 #include <cmocka.h>
 
 #include "world/fake_client.h"
+#include "api/names.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "controller/uninstall.h"
 
 #define SCALE "/apis/apps/v1/namespaces/ns/deployments/the-controller/scale"
 #define SET "/apis/apps/v1/namespaces/ns/daemonsets/compute-domain-daemon"
+#define SLICE "/apis/resource.k8s.io/v1/resourceslices/" CD_SLICE_SHARED
 #define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
 #define POD(name, version, annotations)                                                                      \
         "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" name         \
@@ -47,6 +49,8 @@ struct world {
         bool nothing_exists, refuses_scale, refuses_delete; /* answers of the API server */
         unsigned away;                                      /* requests that get no answer */
         bool scaled, deleted, done, failed;
+        unsigned slice_code; /* the answer to the deletion of the slice of shared claims; 0: 200 */
+        bool slice_deleted;
         struct err e;
 };
 
@@ -92,6 +96,20 @@ static void on_delete(struct world *w, struct fake_conn *c, const struct fake_re
         }
 }
 
+static void on_slice(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        assert_string_equal(r->method, "DELETE");
+        assert_true(w->scaled || w->nothing_exists);
+        assert_false(w->deleted);
+        w->slice_deleted = true;
+        if (w->slice_code == 404)
+                fake_missing(c, "resource.k8s.io", "resourceslices", CD_SLICE_SHARED);
+        else if (w->slice_code)
+                fake_refuse(c, (int)w->slice_code, "not you");
+        else
+                fake_reply(c, 200, NULL,
+                           "{\"apiVersion\":\"v1\",\"kind\":\"Status\",\"status\":\"Success\"}");
+}
+
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
         if (w->away) {
@@ -99,6 +117,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 fake_close(c);
         } else if (strncmp(r->path, SCALE, strlen(SCALE)) == 0) {
                 on_scale(w, c, r);
+        } else if (strncmp(r->path, SLICE, strlen(SLICE)) == 0) {
+                on_slice(w, c, r);
         } else if (strncmp(r->path, SET, strlen(SET)) == 0) {
                 on_delete(w, c, r);
         } else {
@@ -268,6 +288,21 @@ static void a_refusal_is_an_error_that_names_the_object(void **state) {
         assert_true(fake_has(w->e.msg, "DaemonSet compute-domain-daemon: not you"));
 }
 
+/* failure: the chart is uninstalled after shared claims -> their ResourceSlice, which no kubelet deletes, is
+ * deleted */
+static void the_slice_of_shared_claims_is_deleted_before_the_daemonset(void **state) {
+        static const unsigned codes[] = { 0, 404, 403, 409 };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+                w->slice_code = codes[i];
+                w->slice_deleted = w->deleted = w->done = false;
+                begin(w, 60000);
+                RUN_UNTIL(&w->loop, w->done);
+                assert_false(w->failed);
+                assert_true(w->slice_deleted && w->deleted);
+        }
+}
+
 static void requests_are_retried_while_the_server_is_away(void **state) {
         struct world *w = *state;
         w->away = 2;
@@ -299,6 +334,7 @@ int main(void) {
                 T(daemons_that_stay_are_logged_at_the_time_out),
                 T(a_controller_that_does_not_stop_is_an_error_and_the_daemonset_stays),
                 T(a_refusal_is_an_error_that_names_the_object),
+                T(the_slice_of_shared_claims_is_deleted_before_the_daemonset),
                 T(requests_are_retried_while_the_server_is_away),
                 T(a_server_that_stays_away_is_an_error),
         };
