@@ -594,8 +594,9 @@ static const char *name_pods(const struct plan_input *in, struct arena *a) {
 }
 
 /* A claim that is being deleted accepts no new pods, and ends with its last pod. The ComputeDomain does not
- * wait for that pod, but for the controller, which removes its finalizer from an unused claim: a user may
- * uninstall the driver next. The garbage collector deletes a claim that the cache does not show yet. */
+ * wait for that pod. It waits until the controller has removed its finalizer from an unused claim, because a
+ * user may uninstall the driver next. The garbage collector deletes a claim that the cache does not show yet.
+ */
 static bool is_open_claim(const struct claim_record *r) {
         return !r->o.meta.deleted ||
                (r->shared && !r->shared->n_consumers &&

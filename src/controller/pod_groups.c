@@ -125,7 +125,7 @@ static void pod_groups_on_failing(void *u, const struct kube_resource *res, cons
         try_later(g, POD_GROUPS_RETRY_MS);
 }
 
-static void begin_watch(struct pod_groups *g, const struct kube_resource *res) {
+static void pod_groups_begin_watch(struct pod_groups *g, const struct kube_resource *res) {
         g->c->caches.pod_groups = kube_informer_new(
                 g->c->client, &(struct kube_informer_options){ .res = res,
                                                                .fields = pod_group_fields,
@@ -137,16 +137,16 @@ static void begin_watch(struct pod_groups *g, const struct kube_resource *res) {
                                                                .u = g });
 }
 
-static void probe(struct pod_groups *g);
+static void pod_groups_probe(struct pod_groups *g);
 
 static void on_probed(void *u, yyjson_val *obj, const struct err *e) {
         struct pod_groups *g = u;
         const struct kube_resource *res = pod_group_resources[g->version];
         g->probe = NULL;
         if (!e) {
-                begin_watch(g, res);
+                pod_groups_begin_watch(g, res);
         } else if (is_unserved(e) && pod_group_resources[++g->version]) {
-                probe(g);
+                pod_groups_probe(g);
         } else if (is_unserved(e)) {
                 log_v(2, "the API server serves no PodGroups, so no claim is reserved for one");
                 try_later(g, POD_GROUPS_RETRY_MS);
@@ -156,7 +156,7 @@ static void on_probed(void *u, yyjson_val *obj, const struct err *e) {
         }
 }
 
-static void probe(struct pod_groups *g) {
+static void pod_groups_probe(struct pod_groups *g) {
         g->probe = kube_start(g->c->client, &(struct kube_request){ .verb = KUBE_LIST,
                                                                     .res = pod_group_resources[g->version],
                                                                     .query = "limit=1",
@@ -166,7 +166,7 @@ static void probe(struct pod_groups *g) {
 }
 
 static void on_retry(void *u) {
-        probe(u);
+        pod_groups_probe(u);
 }
 
 void pod_groups_watch(struct controller *c, const struct compute_domain *cd) {
@@ -176,7 +176,7 @@ void pod_groups_watch(struct controller *c, const struct compute_domain *cd) {
         c->pod_groups = g;
         g->c = c;
         loop_timer_init(&g->retry, kube_client_loop(c->client), on_retry, g);
-        probe(g);
+        pod_groups_probe(g);
 }
 
 void pod_groups_free(struct pod_groups *g) {

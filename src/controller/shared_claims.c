@@ -19,7 +19,7 @@ static void undone_key(enum undone what, const char *uid, struct buf *out) {
         buf_addf(out, "%d/%s", (int)what, uid);
 }
 
-static void note(struct controller *c, enum undone what, const char *uid) {
+static void shared_claims_note(struct controller *c, enum undone what, const char *uid) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
         undone_key(what, uid, &key);
         first_seen_forget(c->memory.undone, buf_str(&key));
@@ -45,9 +45,10 @@ void shared_claims_changed(struct controller *c, const struct claim_record *was,
         const struct claim_shared *before = was ? was->shared : NULL, *after = is ? is->shared : NULL;
         if (before && after && is->o.meta.uid && streq(was->o.meta.uid, is->o.meta.uid)) {
                 if (before->allocated && !after->allocated)
-                        note(c, before->n_consumers ? DEALLOCATED : DEALLOCATED_UNUSED, is->o.meta.uid);
+                        shared_claims_note(c, before->n_consumers ? DEALLOCATED : DEALLOCATED_UNUSED,
+                                           is->o.meta.uid);
                 if (lost_a_group(before, after))
-                        note(c, UNRESERVED, is->o.meta.uid);
+                        shared_claims_note(c, UNRESERVED, is->o.meta.uid);
         }
         if (after)
                 records_queue_claim(c, is->o.meta.ns, is->o.meta.name);
@@ -96,8 +97,8 @@ static void gather(const struct controller *c, const struct claim_record *r, str
         }
 }
 
-static void perform(struct controller *c, const char *key, const struct claim_record *r,
-                    const struct shared_claim_decision *d) {
+static void shared_claims_perform(struct controller *c, const char *key, const struct claim_record *r,
+                                  const struct shared_claim_decision *d) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         const struct kube_meta *m = &r->o.meta;
         switch (d->step) {
@@ -149,7 +150,7 @@ void shared_claims_reconcile(struct controller *c, const char *name) {
         gather(c, r, a, &f);
         shared_claim_decide(&f, a, &d);
         writes_begin(c->writes, buf_str(&key));
-        perform(c, buf_str(&key), r, &d);
+        shared_claims_perform(c, buf_str(&key), r, &d);
         writes_end(c->writes, buf_str(&key));
         if (d.recheck_s)
                 work_queue_add_after(c->queue, buf_str(&key), (unsigned)d.recheck_s * 1000U);

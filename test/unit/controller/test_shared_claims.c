@@ -362,8 +362,7 @@ static void the_controller_allocates_the_claim_in_advance(void **state) {
         assert_null(strstr(w->of_claim, "reservedFor"));
 }
 
-/* failure: the slice of the shared device does not exist, or the API server has dropped a field -> no claim
- * is allocated */
+/* failure: the API server drops a field of the shared device -> no claim is allocated */
 static void without_the_device_no_claim_is_allocated(void **state) {
         struct world *w = *state;
         w->drops = true;
@@ -385,8 +384,7 @@ static void an_allocated_claim_is_not_written_again(void **state) {
         assert_int_equal(w->n_patches, 1);
 }
 
-/* failure: a user forges the owner reference, or a claim asks for more than the shared device -> the
- * controller does not touch it [tenants] */
+/* failure: a user forges the owner of a claim -> the controller does not allocate it [tenants] */
 static void only_the_claims_of_the_ComputeDomain_are_allocated(void **state) {
         static const struct {
                 const char *claim, *channel;
@@ -469,8 +467,7 @@ static void PodGroups_are_watched_only_for_a_named_claim(void **state) {
         assert_int_equal(w->n_group_lists, 0);
 }
 
-/* failure: the scheduler removes the reservation of a gang that waits for nodes -> the controller reserves
- * the claim again, after a pause */
+/* failure: the scheduler removes the reservation of a gang -> the controller restores it after a pause */
 static void a_removed_reservation_is_restored_after_a_pause(void **state) {
         struct world *w = *state;
         w->slices = PUBLISHED;
@@ -531,8 +528,9 @@ static void no_channel_is_assigned_where_no_shared_claim_waits(void **state) {
         assert_null(strstr(w->fabric, "\"id\":1"));
 }
 
-/* failure: a node reports a ComputeDomain without a shared claim, with one that is unused, or with one of
- * another namespace -> it gets no channel [tenants] */
+/* failure: a node reports a ComputeDomain whose shared claim is unused or missing -> it gets no channel
+ * [tenants]
+ */
 static void a_report_alone_gets_no_channel(void **state) {
         static const char *const claims[] = { "", ALLOCATED_IN("team-b", RESERVED),
                                               ALLOCATED_IN("team-a", "") };

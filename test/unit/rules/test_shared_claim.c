@@ -116,7 +116,7 @@ static void a_claim_is_allocated_again_after_a_pause(void **state) {
         assert_waits(30, CLAIM(.deallocated = NOW));
         assert_waits(27, CLAIM(.deallocated = NOW - 3));
         assert_step(SHARED_CLAIM_ALLOCATE, CLAIM(.deallocated = NOW - 30));
-        /* The scheduler has allocated it meanwhile. */
+        /* The scheduler has allocated it in the meantime. */
         assert_step(SHARED_CLAIM_KEEP, CLAIM(.allocated = true, .deallocated = NOW));
         assert_step(SHARED_CLAIM_RESERVE, CLAIM(.allocated = true, .deallocated = NOW, GROUPS(groups)));
 }
