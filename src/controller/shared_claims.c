@@ -9,7 +9,12 @@
 #include "controller/shared_device.h"
 #include "rules/rules.h"
 
-enum { MAX_BODY = 256 << 10 /* 256 consumers */ };
+enum {
+        MAX_BODY = 256 << 10, /* 256 consumers */
+        /* The answer to the release has no newer version than the cache. Then the watch shows the deletion.
+         */
+        RELEASE_INTERVAL_MS = 1000
+};
 
 /* ---- what others have undone ---- */
 
@@ -117,14 +122,16 @@ static void shared_claims_perform(struct controller *c, const char *key, const s
         if (b.failed)
                 return;
         writes_try(c->writes,
-                   &(struct writes_request){ .requester = key,
-                                             .verb = KUBE_MERGE_PATCH,
-                                             .res = &kube_resource_claims,
-                                             .ns = m->ns,
-                                             .name = m->name,
-                                             .subresource = d->step == SHARED_CLAIM_RELEASE ? NULL : "status",
-                                             .body = { buf_str(&b), b.n },
-                                             .cache = c->caches.claims });
+                   &(struct writes_request){
+                           .requester = key,
+                           .verb = KUBE_MERGE_PATCH,
+                           .res = &kube_resource_claims,
+                           .ns = m->ns,
+                           .name = m->name,
+                           .subresource = d->step == SHARED_CLAIM_RELEASE ? NULL : "status",
+                           .body = { buf_str(&b), b.n },
+                           .interval_ms = d->step == SHARED_CLAIM_RELEASE ? RELEASE_INTERVAL_MS : 0,
+                           .cache = c->caches.claims });
 }
 
 static const struct claim_record *claim_of_key(const struct controller *c, const char *key) {

@@ -144,3 +144,39 @@ event_in() { k -n "$1" get events -o json | jq -r '.items[].message' | grep -qF 
 	with_claim l0 left 0
 	running l0
 }
+
+# as_controller ARGUMENTS...: patches a claim as the controller's account.
+as_controller() { k --as="system:serviceaccount:$driver_ns:$account" -n "$ns" patch resourceclaim --type merge "$@"; }
+# policy_denies WORDS ARGUMENTS...
+policy_denies() {
+	local words=$1
+	run as_controller "${@:2}"
+	[[ $status != 0 && $output == *"$words"* ]] || { echo "$output"; return 1; }
+}
+
+# failure: a compromised controller takes a claim from its pods, or changes claims of others -> a policy refuses it
+@test "the controller's account may allocate and reserve shared claims, and change nothing else of a claim" {
+	local account
+	account=$(k -n "$driver_ns" get deployment compute-domains-controller -o jsonpath='{.spec.template.spec.serviceAccountName}')
+	# The account has all rights, so only the policy can deny something. kubectl also reads what it patches.
+	k create clusterrolebinding "$ns" --clusterrole=cluster-admin --serviceaccount="$driver_ns:$account" >/dev/null
+	sharing left
+	eventually 30 claim_is left '.status.allocation != null'
+	with_claim l0 left 0
+	running l0
+	policy_denies "change no others" left --subresource=status -p '{"status": {"reservedFor": null}}'
+	policy_denies "the controller may" left --subresource=status -p '{"status": {"reservedFor": null, "allocation": null}}'
+	policy_denies "change no others" left --subresource=status \
+		-p "$(claim left '{status: {reservedFor: (.status.reservedFor + [{resource: "pods", name: "other", uid: "other"}])}}' -c)"
+	policy_denies "change nothing else" left -p '{"metadata": {"labels": {"mine": "yes"}}}'
+	as_controller left --subresource=status \
+		-p "$(claim left '{status: {reservedFor: (.status.reservedFor + [{apiGroup: "scheduling.k8s.io", resource: "podgroups", name: "other", uid: "other"}])}}' -c)"
+	k -n "$ns" create -f - >/dev/null <<END
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: other}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}
+END
+	policy_denies "shared channel device only" other -p '{"metadata": {"finalizers": null, "labels": {"mine": "yes"}}}'
+	k delete clusterrolebinding "$ns" >/dev/null
+}
