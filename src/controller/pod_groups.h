@@ -18,7 +18,7 @@ enum {
         POD_GROUPS_FAILED_MS = 60000  /* the same, if it has not answered, or has refused the request */
 };
 
-/* Begins the watch if this ComputeDomain needs it. The callers queue the claims that a change concerns. */
+/* Begins the watch if this ComputeDomain needs it. A change queues the claims that the PodGroup names. */
 void pod_groups_watch(struct controller *c, const struct compute_domain *cd);
 void pod_groups_free(struct pod_groups *g); /* NULL is allowed */
 /* Returns the number of PodGroups that name the claim in spec.resourceClaims and are not being deleted, and
