@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "api/names.h"
+#include "api/node_selector.h"
 #include "api/reasons.h"
 #include "base/file.h"
 #include "base/flags.h"
@@ -28,7 +29,6 @@
 #include "kube/kube_informer.h"
 #include "model/rack.h"
 #include "node/node_main.h"
-#include "node/node_selector.h"
 #include "node/prestart.h"
 
 #define PROGRAM "compute-domain-kubelet-plugin"

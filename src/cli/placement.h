@@ -2,8 +2,8 @@
 /* placement: whether the scheduler may run a pod on a node, as far as the nodeSelector, the required node
  * affinity, and the taints decide. All other rules of the scheduler are in its message. Pure.
  *
- * The rules are those of the plugins NodeAffinity and TaintToleration of kube-scheduler. An operator that
- * this version does not know excludes no node. */
+ * The rules are those of the plugins NodeAffinity and TaintToleration of kube-scheduler. An operator or a
+ * field that this version does not know excludes no node. */
 #pragma once
 
 #include "cli/tool_kinds.h"

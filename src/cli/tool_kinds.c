@@ -48,14 +48,6 @@ static const struct jd_field f_pod_claim[] = {
 };
 static const struct jd_field f_term[] = { JD_STR(struct pod_affinity_term, "topologyKey", topology_key),
                                           JD_END };
-static const struct jd_field f_requirement[] = { JD_STR(struct node_requirement, "key", key),
-                                                 JD_STR(struct node_requirement, "operator", op),
-                                                 JD_STRS(struct node_requirement, "values", values), JD_END };
-static const struct jd_field f_node_term[] = {
-        JD_LIST(struct node_term, "matchExpressions", labels, struct node_requirement, f_requirement),
-        JD_LIST(struct node_term, "matchFields", fields, struct node_requirement, f_requirement),
-        JD_END,
-};
 static const struct jd_field f_toleration[] = { JD_STR(struct toleration, "key", key),
                                                 JD_STR(struct toleration, "operator", op),
                                                 JD_STR(struct toleration, "value", value),
@@ -69,15 +61,12 @@ const struct jd_field pod_object_fields[] = {
         JD_INT(struct pod_object, "metadata>deletionGracePeriodSeconds", grace),
         JD_STR(struct pod_object, "metadata>annotations>" IMEX_ANNOTATION_WITHHELD, withheld),
         JD_STR(struct pod_object, "spec>nodeName", node),
-        JD_MAP(struct pod_object, "spec>nodeSelector", node_selector),
+        JD_OBJ(struct pod_object, "spec", selector, node_selector_spec_fields),
         JD_STR(struct pod_object, "spec>restartPolicy", restart_policy),
         JD_LIST(struct pod_object, "spec>containers", containers, struct container, f_container),
         JD_LIST(struct pod_object, "spec>resourceClaims", claims, struct pod_claim, f_pod_claim),
         JD_LIST(struct pod_object, "spec>affinity>podAffinity>requiredDuringSchedulingIgnoredDuringExecution",
                 affinity, struct pod_affinity_term, f_term),
-        JD_LIST(struct pod_object,
-                "spec>affinity>nodeAffinity>requiredDuringSchedulingIgnoredDuringExecution>nodeSelectorTerms",
-                node_terms, struct node_term, f_node_term),
         JD_LIST(struct pod_object, "spec>tolerations", tolerations, struct toleration, f_toleration),
         JD_STR(struct pod_object, "status>phase", phase),
         JD_STR(struct pod_object, "status>reason", reason),

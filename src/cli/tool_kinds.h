@@ -7,6 +7,7 @@
 
 #include "api/claim.h"
 #include "api/kinds.h"
+#include "api/node_selector.h"
 #include "base/json.h"
 #include "kube/kube_object.h"
 
@@ -53,16 +54,6 @@ struct pod_affinity_term {
         const char *topology_key;
 };
 
-/* Required node affinity: the node matches one of the terms, which are lists of requirements. */
-struct node_requirement {
-        const char *key, *op;
-        const char **values;
-        size_t n_values;
-};
-struct node_term {
-        struct node_requirement *labels, *fields; /* matchExpressions, matchFields */
-        size_t n_labels, n_fields;
-};
 struct toleration {
         const char *key, *op, *value, *effect;
 };
@@ -72,8 +63,8 @@ struct pod_object {
         struct kube_object o;
         struct object_owner *owners;
         size_t n_owners;
-        struct jd_pair *labels, *node_selector;
-        size_t n_labels, n_node_selector;
+        struct jd_pair *labels;
+        size_t n_labels;
         const char **finalizers;
         size_t n_finalizers;
         const char *node, *phase, *reason, *message;
@@ -88,8 +79,7 @@ struct pod_object {
         size_t n_claims, n_claim_statuses;
         struct pod_affinity_term *affinity; /* required */
         size_t n_affinity;
-        struct node_term *node_terms; /* required */
-        size_t n_node_terms;
+        struct node_selector selector;
         struct toleration *tolerations;
         size_t n_tolerations;
         const char *restart_policy;

@@ -58,7 +58,7 @@ static void plugin_shutdown_check_node(void *u) {
         const struct labelled_node *n =
                 (const struct labelled_node *)kube_informer_get(l->informer, NULL, l->o.node);
         bool known = kube_informer_synced(l->informer);
-        bool matches = n && node_selector_matches(l->o.selector, l->o.node, n->labels, n->n_labels);
+        bool matches = n && node_selector_matches(l->o.selector, l->o.node, n->labels, n->n_labels, false);
         if (!plugin_shutdown_is_used(l->o.table, l->o.own_device) || matches || (!known && l->unknown)) {
                 l->o.ends(l->o.u);
                 return;

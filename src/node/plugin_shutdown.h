@@ -9,11 +9,11 @@
 
 #include <stdbool.h>
 
+#include "api/node_selector.h"
 #include "base/loop.h"
 #include "kube/event_recorder.h"
 #include "kube/kube_client.h"
 #include "node/checkpoint.h"
-#include "node/node_selector.h"
 
 struct plugin_shutdown;
 

@@ -140,7 +140,7 @@ static void the_state_of_a_node_is_not_judged_by_its_taints(void **state) {
 static void a_node_that_does_not_exist_has_no_labels(void **state) {
         static const struct pod_object any;
         struct jd_pair label = { .key = "pool", .value = "a" };
-        const struct pod_object selects = { .node_selector = &label, .n_node_selector = 1 };
+        const struct pod_object selects = { .selector = { .labels = &label, .n_labels = 1 } };
         (void)state;
         assert_int_equal(placement_judge(&any, NULL), PLACEMENT_ALLOWED);
         assert_int_equal(placement_judge(&selects, NULL), PLACEMENT_LABELS);

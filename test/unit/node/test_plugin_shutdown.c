@@ -189,60 +189,6 @@ static void the_claim_of_a_daemon_is_not_that_of_a_workload(void **state) {
         assert_true(plugin_shutdown_is_used(&w->table, NULL));
 }
 
-static void selectors_match_as_in_kubernetes(void **state) {
-#define TERM(requirement) "{\"nodeSelectorTerms\":[{\"matchExpressions\":[" requirement "]}]}"
-        static const struct {
-                const char *selector;
-                bool is;
-        } cases[] = {
-                { "{}", true },
-                { "{\"nodeSelector\":{\"a\":\"1\"}}", true },
-                { "{\"nodeSelector\":{\"a\":\"2\"}}", false },
-                { "{\"nodeSelector\":{\"z\":\"1\"}}", false },
-                { "{\"nodeSelectorTerms\":[{}]}", false },
-                { "{\"nodeSelectorTerms\":[{},{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}]"
-                  "}]}",
-                  true },
-                { TERM("{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"0\",\"1\"]}"), true },
-                { TERM("{\"key\":\"a\",\"operator\":\"In\",\"values\":[\"0\"]}"), false },
-                { TERM("{\"key\":\"z\",\"operator\":\"In\",\"values\":[\"0\"]}"), false },
-                { TERM("{\"key\":\"a\",\"operator\":\"NotIn\",\"values\":[\"1\"]}"), false },
-                { TERM("{\"key\":\"z\",\"operator\":\"NotIn\",\"values\":[\"1\"]}"), true },
-                { TERM("{\"key\":\"z\",\"operator\":\"Exists\"}"), false },
-                { TERM("{\"key\":\"z\",\"operator\":\"DoesNotExist\"}"), true },
-                { TERM("{\"key\":\"a\",\"operator\":\"Gt\",\"values\":[\"0\"]}"), true },
-                { TERM("{\"key\":\"a\",\"operator\":\"Gt\",\"values\":[\"1\"]}"), false },
-                { TERM("{\"key\":\"a\",\"operator\":\"Lt\",\"values\":[\"2\"]}"), true },
-                { TERM("{\"key\":\"a\",\"operator\":\"Lt\",\"values\":[\"1\"]}"), false },
-                { TERM("{\"key\":\"b\",\"operator\":\"Lt\",\"values\":[\"2\"]}"), false },
-                { TERM("{\"key\":\"a\",\"operator\":\"Exists\"},{\"key\":\"z\",\"operator\":\"Exists\"}"),
-                  false },
-                { "{\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\","
-                  "\"values\":[\"n1\"]}]}]}",
-                  true },
-                { "{\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\","
-                  "\"values\":[\"n2\"]}]}]}",
-                  false },
-        };
-        const struct jd_pair labels[] = { { "a", "1" }, { "b", "x" } };
-        struct arena *a = arena_new(1024);
-        struct node_selector s;
-        struct err e;
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                assert_int_equal(node_selector_parse(cases[i].selector, a, &s, &e), 0);
-                /* The sanitizer sees a read behind the end of the list. */
-                struct node_term *terms = xnew_n(struct node_term, s.n_terms);
-                for (size_t k = 0; k < s.n_terms; k++)
-                        terms[k] = s.terms[k];
-                s.terms = terms;
-                if (node_selector_matches(&s, "n1", labels, ARRAY_LEN(labels)) != cases[i].is)
-                        fail_msg("%s", cases[i].selector);
-                free(terms);
-        }
-        assert_int_equal(node_selector_parse("{\"nodeSelector\":{\"a\":true}}", a, &s, &e), -1);
-        arena_free(a);
-}
-
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -251,7 +197,6 @@ int main(void) {
                 T(a_stopping_plugin_ends_when_its_node_matches_again),
                 T(a_stopping_plugin_ends_if_it_may_not_read_its_node),
                 T(the_claim_of_a_daemon_is_not_that_of_a_workload),
-                cmocka_unit_test(selectors_match_as_in_kubernetes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

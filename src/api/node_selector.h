@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_selector: determines on which Nodes the Pods of a DaemonSet may run, from the nodeSelector and the
- * required node affinity of their spec. Pure. Source: k8s.io/api/core/v1, NodeSelector;
- * k8s.io/component-helpers, scheduling/corev1/nodeaffinity. */
+/* node_selector: determines on which Nodes a Pod may run, from the nodeSelector and the required node
+ * affinity of its spec. Pure. Source: k8s.io/api/core/v1, NodeSelector; k8s.io/component-helpers,
+ * scheduling/corev1/nodeaffinity. */
 #pragma once
 
 #include "kube/kube_object.h"
@@ -33,8 +33,12 @@ struct node_selector {
         struct node_term *terms; /* one must match; without terms, every Node matches */
         size_t n_terms;
 };
+/* Decodes the spec of a Pod. */
+extern const struct jd_field node_selector_spec_fields[];
 
 /* Reads {"nodeSelector": {...}, "nodeSelectorTerms": [...]}. The data that *ret points to is in the arena. */
 int node_selector_parse(const char *text, struct arena *a, struct node_selector *ret, struct err *e);
+/* Judges the Node with this name and these labels; name NULL: unknown. A later version of Kubernetes may have
+ * operators and fields that this version does not know: `unknown` is the result of such a requirement. */
 bool node_selector_matches(const struct node_selector *s, const char *node, const struct jd_pair *labels,
-                           size_t n_labels);
+                           size_t n_labels, bool unknown);
