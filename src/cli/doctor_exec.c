@@ -131,7 +131,7 @@ static bool check_node(struct doctor *d, const char *node) {
 static const struct pod_object *plugin_pod_on(const struct doctor *d, const char *node) {
         const struct pod_object *pod = NULL;
         VIEW_EACH(d->v, VIEW_PODS, struct pod_object, p)
-        if ((p->plugin || pod_object_runs(p, programs[1])) && streq(p->node, node) &&
+        if ((p->plugin || pod_object_is_plugin(p, programs[1])) && streq(p->node, node) &&
             streq(p->o.meta.ns, d->ns) && (!pod || pod->o.meta.created <= p->o.meta.created))
                 pod = p;
         return pod;

@@ -92,10 +92,6 @@ const struct container *container_find(const struct container *list, size_t n, c
         return NULL;
 }
 
-bool pod_object_runs(const struct pod_object *p, const char *program) {
-        return container_find(p->containers, p->n_containers, program);
-}
-
 const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c) {
         for (size_t i = 0; i < p->n_claim_statuses; i++)
                 if (streq(p->claim_statuses[i].name, c->name) && p->claim_statuses[i].claim)
@@ -200,11 +196,11 @@ static bool image_is(const char *image, const char *name) {
         return strlen(name) == (size_t)(end - base) && strncmp(base, name, (size_t)(end - base)) == 0;
 }
 
-/* Its containers have the names and programs of this driver's, except in charts that start them with a
- * shell. */
-bool workload_object_is_go(const struct workload_object *w) {
-        for (size_t i = 0; i < w->n_containers; i++) {
-                const struct container *c = &w->containers[i];
+/* The containers of the Go driver have the names and programs of this driver's, except in charts that start
+ * them with a shell. */
+static bool are_go(const struct container *list, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                const struct container *c = &list[i];
                 const char *image = str_or(c->image, ""), *program = container_program(c);
                 if (!streq(c->name, "compute-domains") && !streq(c->name, "compute-domain"))
                         continue;
@@ -213,6 +209,16 @@ bool workload_object_is_go(const struct workload_object *w) {
                         return true;
         }
         return false;
+}
+
+bool pod_object_is_plugin(const struct pod_object *p, const char *program) {
+        const struct container *c = container_find(p->containers, p->n_containers, program);
+        return c && (streq(c->name, "compute-domains") || streq(c->name, "gpus")) &&
+               !are_go(p->containers, p->n_containers);
+}
+
+bool workload_object_is_go(const struct workload_object *w) {
+        return are_go(w->containers, w->n_containers);
 }
 
 bool workload_object_is_ours(const struct workload_object *w, const char *program) {

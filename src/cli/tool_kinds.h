@@ -88,8 +88,9 @@ struct pod_object {
         const char *withheld;            /* annotation IMEX_ANNOTATION_WITHHELD of a plugin; NULL: none */
 };
 extern const struct jd_field pod_object_fields[];
-/* Whether the Pod runs this program in a container. */
-bool pod_object_runs(const struct pod_object *p, const char *program);
+/* Whether the Pod is a kubelet plugin of this driver with this program: not one of the Go driver, and not a
+ * workload in which the program only lists the channels. */
+bool pod_object_is_plugin(const struct pod_object *p, const char *program);
 /* The name of the ResourceClaim of a claim in the spec; NULL: it does not exist yet. */
 const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c);
 const char *pod_object_label(const struct pod_object *p, const char *key);

@@ -76,7 +76,7 @@ static int view_complete_pod(struct view *v, yyjson_val *object, struct pod_obje
                 if (jd_decode(daemon_pod_fields, object, "", v->a, d, e) < 0)
                         return -1;
                 p->daemon = d;
-        } else if (pod_object_runs(p, "compute-domain-kubelet-plugin")) {
+        } else if (pod_object_is_plugin(p, "compute-domain-kubelet-plugin")) {
                 struct plugin_pod *d = arena_alloc(v->a, sizeof *d);
                 if (jd_decode(plugin_pod_fields, object, "", v->a, d, e) < 0)
                         return -1;

@@ -332,7 +332,7 @@ static char *with_container(const struct version *v) {
         yyjson_mut_doc *doc = yyjson_doc_mut_copy(v->doc, NULL);
         yyjson_mut_val *spec = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "spec"),
                        *list = yyjson_mut_arr(doc), *container = yyjson_mut_arr_add_obj(doc, list);
-        yyjson_mut_obj_add_str(doc, container, "name", program);
+        yyjson_mut_obj_add_str(doc, container, "name", v->target ? program : "compute-domains");
         yyjson_mut_arr_add_str(doc, yyjson_mut_obj_add_arr(doc, container, "command"), program);
         yyjson_mut_obj_remove_key(spec, "containers");
         yyjson_mut_obj_add_val(doc, spec, "containers", list);

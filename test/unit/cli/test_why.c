@@ -531,7 +531,8 @@ static void the_report_of_the_plugin_replaces_an_expired_event(void **state) {
                     "{'metadata':{'namespace':'" CLUSTER_NS
                     "','name':'compute-domains-kubelet-plugin-a2','annotations':{'" IMEX_ANNOTATION_WITHHELD
                     "':'FabricError: 2 of 4 GPUs are not registered'}},'spec':{'nodeName':'a2','containers':"
-                    "[{'name':'x','command':['compute-domain-kubelet-plugin']}]},'status':{'phase':'Running',"
+                    "[{'name':'compute-domains','command':['compute-domain-kubelet-plugin']}]},'status':{'"
+                    "phase':'Running',"
                     "'conditions':[{'type':'Ready','status':'True'}]}}");
         WHY("node/a2", "node-report", COMMAND_PROBLEM);
 }

@@ -102,6 +102,17 @@ static void a_selected_node_without_a_plugin_is_the_cause(void **state) {
         cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a2");
         pod_selects(ON("kubernetes.io/hostname", "a2"));
         assert_int_equal(why_has("train-0", "\"cause\":\"no plugin runs on a2\""), COMMAND_PROBLEM);
+        /* The plugin of the Go driver, and a pod of `kubectl compute-domains test`, run the same program. */
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'go','name':'go','labels':{}},'spec':{'nodeName':'a2','"
+                "containers':[{'name':'compute-domains','image':'nvcr.io/nvidia/k8s-dra-driver-gpu:v25.8.0"
+                "','command':['compute-domain-kubelet-plugin']}]}}");
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-a','name':'test','labels':{}},'spec':{'nodeName':'a2','"
+                    "containers':[{'name':'channel','image':'registry.example/compute-domains:v0.1.0','"
+                    "command':['compute-domain-kubelet-plugin','channels','--wait']}]}}");
+        assert_int_equal(why_has("train-0", "\"cause\":\"no plugin runs on a2\""), COMMAND_PROBLEM);
 }
 
 static void a_selector_that_matches_no_gpu_node_is_the_cause(void **state) {
