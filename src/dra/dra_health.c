@@ -24,11 +24,6 @@ struct dra_health {
         struct buf sent; /* the last list, without the time */
 };
 
-/* protobuf-c does not write to the text that it packs, although its types are not const. */
-static char *health_text(const char *s) {
-        return (char *)(uintptr_t)s;
-}
-
 static Drahealth__DeviceHealth *health_message(const struct dra_device_health *d, int64_t now_s,
                                                struct arena *a) {
         static const Drahealth__HealthStatus states[] = {
@@ -40,8 +35,8 @@ static Drahealth__DeviceHealth *health_message(const struct dra_device_health *d
         Drahealth__DeviceHealth *m = arena_alloc(a, sizeof(*m));
         drahealth__device_identifier__init(id);
         drahealth__device_health__init(m);
-        id->pool_name = health_text(d->pool);
-        id->device_name = health_text(d->device);
+        id->pool_name = dra_messages_unconst(d->pool);
+        id->device_name = dra_messages_unconst(d->device);
         m->device = id;
         m->health = states[d->state];
         m->last_updated_time = now_s;

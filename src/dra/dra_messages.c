@@ -129,8 +129,7 @@ char *dra_messages_text(struct arena *a, const char *s, size_t max) {
         return out;
 }
 
-/* protobuf-c does not write to the text that it packs, although its types are not const. */
-static char *dra_messages_unconst(const char *s) {
+char *dra_messages_unconst(const char *s) {
         return (char *)(uintptr_t)s;
 }
 

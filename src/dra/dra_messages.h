@@ -46,6 +46,10 @@ int dra_messages_read_claims(struct str message, struct arena *a, struct dra_cla
 void dra_messages_write_results(bool prepare, const struct dra_result *results, size_t n, struct arena *a,
                                 struct buf *out);
 
+/* Returns the text for a message that is packed: protobuf-c does not write to it, although its types are not
+ * const. */
+char *dra_messages_unconst(const char *s);
+
 /* Returns a copy of `s` in which each byte that is not part of valid UTF-8 is replaced by '?'. The copy is
  * cut between characters, after at most `max` bytes. Protobuf text is UTF-8, and Go rejects a whole response
  * because of one invalid byte. */
