@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "daemon/memory.h"
+#include "model/daemon_report.h"
 
 #define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
 
@@ -137,6 +138,50 @@ static void an_impossible_assignment_in_memory_is_rejected(void **state) {
         }
 }
 
+static int parse(const char *members, struct memory *ret, struct err *e) {
+        _cleanup_(freep) char *text = xasprintf(
+                "{\"bootID\":\"boot\",\"fabric\":\"partition\",\"closed\":8,\"seen\":9,%s}", members);
+        return memory_parse(str_from(text), &own, a, ret, e);
+}
+
+static void an_assignment_of_the_last_closed_epoch_is_accepted(void **state) {
+        struct memory m;
+        struct err e;
+
+        assert_int_equal(parse("\"now\":{\"domain\":\"" DOMAIN "\",\"infix\":\"a\",\"index\":2,\"epoch\":8,"
+                               "\"port\":1,\"slots\":18}",
+                               &m, &e),
+                         0);
+        assert_int_equal(m.decision.now.epoch, 8);
+}
+
+static void memory_has_a_limited_number_of_left_epochs(void **state) {
+        struct buf left = BUF_INIT(1 << 16);
+        struct memory m;
+        struct err e;
+
+        buf_adds(&left, "\"left\":\"x,0");
+        for (int i = 1; i <= DAEMON_REPORT_LEFT_MAX; i++)
+                buf_addf(&left, ",%d", i);
+        buf_addc(&left, '"');
+        assert_int_equal(parse(buf_str(&left), &m, &e), 0);
+        assert_int_equal(m.decision.n_left, DAEMON_REPORT_LEFT_MAX);
+        assert_int_equal(m.decision.left[DAEMON_REPORT_LEFT_MAX - 1], DAEMON_REPORT_LEFT_MAX - 1);
+        buf_done(&left);
+}
+
+static void missing_memory_differs_from_damaged_memory(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
+        struct memory m;
+        struct err e;
+
+        unlink(path);
+        assert_int_equal(load(&own, &m, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
+        assert_int_equal(memory_parse(STR("{"), &own, a, &m, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+}
+
 static void a_newly_seen_epoch_causes_no_write(void **state) {
         struct memory m, n;
         struct err e;
@@ -158,6 +203,9 @@ int main(void) {
                 cmocka_unit_test(the_next_pod_inherits_the_assignment_only),
                 cmocka_unit_test(memory_of_another_boot_or_partition_does_not_count),
                 cmocka_unit_test(an_impossible_assignment_in_memory_is_rejected),
+                cmocka_unit_test(an_assignment_of_the_last_closed_epoch_is_accepted),
+                cmocka_unit_test(memory_has_a_limited_number_of_left_epochs),
+                cmocka_unit_test(missing_memory_differs_from_damaged_memory),
                 cmocka_unit_test(a_newly_seen_epoch_causes_no_write),
         };
         return cmocka_run_group_tests(tests, setup, teardown);

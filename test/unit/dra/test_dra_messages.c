@@ -137,6 +137,16 @@ static void test_expensive_messages_are_not_decoded(void **state) {
         }
 }
 
+static void a_message_is_decoded_within_its_budget(void **state) {
+        static const ProtobufCMessageDescriptor type = { .magic = PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+                                                         .sizeof_message = sizeof(ProtobufCMessage) };
+        const struct str empty = { "", 0 };
+        ProtobufCMessage *m = unpack_message(&type, empty, sizeof(ProtobufCMessage));
+        assert_non_null(m);
+        protobuf_c_message_free_unpacked(m, NULL);
+        assert_null(unpack_message(&type, empty, sizeof(ProtobufCMessage) - 1));
+}
+
 /* failure: a request is not protobuf -> it is refused */
 static void test_not_protobuf(void **state) {
         static const struct {
@@ -234,6 +244,7 @@ static void test_text(void **state) {
                 { "\xc0\x80\xed\xa0\x80\xf5\x80", 100, "???????" }, /* overlong, surrogate, beyond Unicode */
                 { "\xe2\x82", 100, "??" },
                 { "abc", 2, "ab" },
+                { "abc", 4, "abc" },
                 { "ab\xe2\x82\xac", 4, "ab" },
                 { "ab\xe2\x82\xac", 5, "ab\xe2\x82\xac" },
         };
@@ -249,6 +260,7 @@ int main(void) {
                 cmocka_unit_test(test_number_of_claims),
                 cmocka_unit_test(test_not_protobuf),
                 cmocka_unit_test(test_expensive_messages_are_not_decoded),
+                cmocka_unit_test(a_message_is_decoded_within_its_budget),
                 cmocka_unit_test(test_results),
                 cmocka_unit_test(test_text),
         };

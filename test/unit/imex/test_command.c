@@ -31,6 +31,10 @@ static void the_reason_why_imex_cannot_be_queried_is_named(void **state) {
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_UNIX_DOMAIN_PATH=/etc/nvidia-imex/imex_ctrl.sock\n", NULL },
                 { " IMEX_CMD_ENABLED = 1 \r\nIMEX_CMD_BIND_INTERFACE_IP=10.0.0.1\r\n", NULL },
                 { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP=fd00::1", NULL },
+                /* one byte more than the longest address */
+                { "IMEX_CMD_ENABLED=1\nIMEX_CMD_BIND_INTERFACE_IP="
+                  "0000:0000:0000:0000:0000:ffff:127.127.127.1277",
+                  NULL },
         };
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
                 const char *why = imex_command_unreachable(str_from(rows[i].config));

@@ -77,7 +77,7 @@ static void test_inline_data(void **state) {
 static void test_files_are_relative_to_the_kubeconfig(void **state) {
         _cleanup_(freep) char *path = file_join(dir, "config"), *token = file_join(dir, "token");
         struct kube_config c;
-        struct err e;
+        struct err e = { 0 };
         put("ca.crt", "CA");
         put("cert.pem", "CERT");
         put("key.pem", "KEY");
@@ -85,6 +85,7 @@ static void test_files_are_relative_to_the_kubeconfig(void **state) {
             "    certificate-authority: ca.crt\n" USER
             "    client-certificate: cert.pem\n    client-key: ./key.pem\n    tokenFile: token\n");
         assert_int_equal(kube_config_load(path, &c, &e), 0);
+        assert_string_equal(e.msg, "");
         assert_string_equal(c.ca_pem, "CA");
         assert_string_equal(c.cert_pem, "CERT");
         assert_string_equal(c.key_pem, "KEY");
@@ -140,6 +141,9 @@ static void test_errors_name_the_reason(void **state) {
                 { HEAD "clusters:\n- name: c\n  cluster: {}\n", "cluster 'c': server '' is no" },
                 { HEAD CLUSTER "    insecure-skip-tls-verify: true\n",
                   "cluster 'c': insecure-skip-tls-verify is not supported" },
+                { HEAD CLUSTER "    insecure-skip-tls-verify: yes\n", "insecure-skip-tls-verify" },
+                { HEAD CLUSTER "    insecure-skip-tls-verify: on\n", "insecure-skip-tls-verify" },
+                { HEAD CLUSTER "    insecure-skip-tls-verify: Y\n", "insecure-skip-tls-verify" },
                 { HEAD CLUSTER "    proxy-url: http://p\n", "proxy-url is not supported" },
                 { HEAD CLUSTER "    certificate-authority-data: '***'\n",
                   "certificate-authority-data is not base64 text" },
@@ -151,7 +155,13 @@ static void test_errors_name_the_reason(void **state) {
                 { HEAD CLUSTER USER "    auth-provider: {name: oidc}\n", "'auth-provider' is not supported" },
                 { HEAD CLUSTER USER "    username: me\n", "'username' is not supported" },
                 { HEAD CLUSTER USER "    as: root\n", "'as' is not supported" },
+                { HEAD CLUSTER USER "    as-user-extra: {scopes: [view]}\n",
+                  "'as-user-extra' is not supported" },
                 { HEAD CLUSTER USER "    token: \"a b\"\n", "white space" },
+                { HEAD CLUSTER USER "    token: \"a\\x7fb\"\n", "white space or control characters" },
+                { HEAD CLUSTER USER "    client-certificate: /nowhere/c\n",
+                  "client-certificate: open '/nowhere/c'" },
+                { HEAD CLUSTER USER "    client-key: /nowhere/k\n", "client-key: open '/nowhere/k'" },
                 { HEAD CLUSTER USER "    client-key-data: S0VZ\n", "must both be given" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -163,6 +173,32 @@ static void test_errors_name_the_reason(void **state) {
                         fail_msg("case %zu: '%s' without '%s'", i, e.msg, cases[i].expected);
                 assert_null(c.server);
         }
+}
+
+/* libyaml allocates lists of 16, so the sanitizer sees a read behind the last member. */
+static void a_list_or_mapping_with_sixteen_members_is_read_to_its_end(void **state) {
+        static const char *const texts[] = {
+                "{a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, l: 1, m: 1, n: 1, o: 1, "
+                "p: 1}",
+                "{current-context: x, contexts: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]}",
+        };
+        static const char *const expected[] = { "current-context is not set", "there is no context 'x'" };
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+                struct kube_config c;
+                struct err e;
+                assert_int_equal(parse(texts[i], &c, &e), -1);
+                assert_string_equal(e.msg, expected[i]);
+        }
+}
+
+static void the_error_of_a_kubeconfig_names_its_file(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, "config"),
+                              *expected = xasprintf("kubeconfig '%s': not a YAML mapping", path);
+        struct kube_config c;
+        struct err e;
+        put("config", "- a");
+        assert_int_equal(kube_config_load(path, &c, &e), -1);
+        assert_string_equal(e.msg, expected);
 }
 
 static void test_missing_file(void **state) {
@@ -195,6 +231,57 @@ static void test_in_cluster(void **state) {
         assert_true(strstr(e.msg, "service account: ") == e.msg);
 }
 
+static void a_service_account_without_a_file_is_an_error(void **state) {
+        static const char *const names[] = { "token", "ca.crt" };
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                _cleanup_(freep) char *path = file_join(dir, names[i]),
+                                      *expected = xasprintf("service account: open '%s'", path);
+                struct kube_config c;
+                struct err e;
+                put("ca.crt", "CA");
+                put("token", "T");
+                assert_int_equal(file_remove(path, &e), 0);
+                assert_int_equal(kube_config__in_cluster("h", "1", dir, &c, &e), -1);
+                assert_ptr_equal(strstr(e.msg, expected), e.msg);
+        }
+}
+
+/* Returns the token after the file has been written with this text; NULL: after it was removed. */
+static const char *after(struct kube_token *t, const char *text, uint64_t now_ms) {
+        struct err e;
+        if (text)
+                put("token", text);
+        else
+                assert_int_equal(file_remove(t->file, &e), 0);
+        return kube_token_get(t, now_ms);
+}
+
+static void a_token_file_is_read_again_after_a_minute(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, "token");
+        struct kube_token t;
+        kube_token_init(&t, NULL, path);
+        assert_string_equal(after(&t, "first!~\n", 1000), "first!~");
+        assert_string_equal(after(&t, "second", 60999), "first!~");
+        assert_string_equal(kube_token_get(&t, 61000), "second");
+        t.stale = true;
+        assert_string_equal(after(&t, "third", 61001), "third");
+        kube_token_done(&t);
+}
+
+/* failure: the file with the token is removed or damaged for a moment -> the last token stays in use */
+static void a_token_file_without_a_token_keeps_the_last_one(void **state) {
+        static const char *const texts[] = { NULL, "", "two words", "\x7f", "\x01" };
+        _cleanup_(freep) char *path = file_join(dir, "token");
+        struct kube_token t;
+        uint64_t now_ms = 0;
+        kube_token_init(&t, NULL, path);
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+                assert_string_equal(after(&t, "good", now_ms += 60000), "good");
+                assert_string_equal(after(&t, texts[i], now_ms += 60000), "good");
+        }
+        kube_token_done(&t);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_inline_data),
@@ -202,8 +289,13 @@ int main(void) {
                 cmocka_unit_test(test_data_precedes_file),
                 cmocka_unit_test(test_json_is_yaml),
                 cmocka_unit_test(test_errors_name_the_reason),
+                cmocka_unit_test(a_list_or_mapping_with_sixteen_members_is_read_to_its_end),
+                cmocka_unit_test(the_error_of_a_kubeconfig_names_its_file),
                 cmocka_unit_test(test_missing_file),
                 cmocka_unit_test(test_in_cluster),
+                cmocka_unit_test(a_service_account_without_a_file_is_an_error),
+                cmocka_unit_test(a_token_file_is_read_again_after_a_minute),
+                cmocka_unit_test(a_token_file_without_a_token_keeps_the_last_one),
         };
         return cmocka_run_group_tests_name("kube_config", tests, make_dir, remove_dir);
 }

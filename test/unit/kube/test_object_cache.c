@@ -175,6 +175,14 @@ static void a_version_that_is_not_a_number_is_never_passed(void **state) {
         assert_int_equal(w->added, 1);
 }
 
+static void a_version_is_a_positive_number(void **state) {
+        assert_int_equal(kube_object_version("1"), 1);
+        assert_int_equal(kube_object_version("18446744073"), 18446744073);
+        assert_int_equal(kube_object_version("-1"), 0);
+        assert_int_equal(kube_object_version("1a"), 0);
+        assert_int_equal(kube_object_version(NULL), 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -184,6 +192,7 @@ int main(void) {
                 T(a_learned_object_is_removed_by_its_event),
                 T(an_object_that_a_list_lacks_is_removed_even_after_an_answer),
                 T(a_version_that_is_not_a_number_is_never_passed),
+                cmocka_unit_test(a_version_is_a_positive_number),
         };
         return cmocka_run_group_tests_name("object_cache", tests, NULL, NULL);
 }

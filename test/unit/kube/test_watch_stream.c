@@ -101,6 +101,27 @@ static void test_limit(void **state) {
         }
 }
 
+/* The buffer of incomplete lines has 64 bytes times a power of two. */
+static void only_a_large_buffer_is_freed_after_its_event(void **state) {
+        static const struct {
+                int name;
+                size_t kept;
+        } cases[] = { { 8200, 16 << 10 }, { 16400, 0 }, { 10, 64 } };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                _cleanup_(freep) char *line =
+                        xasprintf("{\"type\":\"ADDED\",\"object\":{\"n\":\"%0*d\"}}\n", cases[i].name, 1);
+                struct seen s = { .log = BUF_INIT(1 << 16) };
+                struct watch_stream w;
+                struct err e;
+                watch_stream_init(&w, 1 << 16, on_event, &s);
+                assert_int_equal(feed(&w, line, strlen(line) - 1, &e), 0);
+                assert_int_equal(w.rest.n, 0);
+                assert_int_equal(w.rest.cap, cases[i].kept);
+                watch_stream_done(&w);
+                buf_done(&s.log);
+        }
+}
+
 static void test_receiver_ends_the_stream(void **state) {
         struct seen s = { .log = BUF_INIT(4096), .stop = true };
         struct watch_stream w;
@@ -136,6 +157,7 @@ int main(void) {
                 cmocka_unit_test(test_cut_at_every_size),
                 cmocka_unit_test(test_invalid_events),
                 cmocka_unit_test(test_limit),
+                cmocka_unit_test(only_a_large_buffer_is_freed_after_its_event),
                 cmocka_unit_test(test_receiver_ends_the_stream),
                 cmocka_unit_test(test_receiver_frees_the_stream),
         };

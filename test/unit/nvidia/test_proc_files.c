@@ -25,6 +25,7 @@ static void devices(void **state) {
         assert_int_equal(major_of("Character devices:\n241 nvidia-caps"), 241);
         assert_int_equal(major_of("Character devices:\n  9 nvidia-caps\r\n"), 9);
         assert_int_equal(major_of("Character devices:\n1 nvidia-caps\n2 nvidia-caps\n"), 1);
+        assert_int_equal(major_of("Character devices:\n4095 nvidia-caps\n"), 4095);
 }
 
 /* failure: /proc/devices is garbage -> no major number is read from it */
@@ -60,6 +61,11 @@ static void capability(void **state) {
         assert_int_equal(proc_capability_parse(STR("x\nDeviceFileMode:256\nDeviceFileMinor:\t0"), &c, &e), 0);
         assert_int_equal(c.minor, 0);
         assert_int_equal(c.mode, 0400);
+        assert_int_equal(proc_capability_parse(STR("DeviceFileMinor: 1048575\nDeviceFileMode: 511"), &c, &e),
+                         0);
+        assert_int_equal(c.minor, 1048575);
+        assert_int_equal(c.mode, 0777);
+        c.mode = 0400;
         static const char *const bad[] = { "",
                                            "DeviceFileMinor: 5\n",
                                            "DeviceFileMode: 256\n",
@@ -71,6 +77,11 @@ static void capability(void **state) {
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
                 assert_int_equal(proc_capability_parse(str_from(bad[i]), &c, &e), -1);
         assert_int_equal(c.mode, 0400); /* untouched by failures */
+        assert_int_equal(proc_capability_parse(STR("DeviceFileMinor:"), &c, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+        const struct str cut = { "DeviceFileMinor:", 15 };
+        assert_int_equal(proc_capability_parse(cut, &c, &e), -1);
+        assert_int_equal(e.kind, ERR_NOT_FOUND);
 }
 
 static void channel_count(void **state) {
@@ -97,6 +108,7 @@ static void majors_of_the_driver(void **state) {
         assert_int_equal(m.uvm, 506);
         assert_int_equal(m.caps, 236);
         /* Before 550.40, and without the module of unified memory. */
+        e.kind = ERR_INVALID; /* of an earlier call */
         assert_int_equal(proc_devices_majors(STR("Character devices:\n195 nvidia-frontend\n"), &m, &e), 0);
         assert_int_equal(m.gpu, 195);
         assert_int_equal(m.uvm, 0);
