@@ -13,8 +13,8 @@ static void describe_domain(const struct imex_ctl_domain *d, const struct host_i
         unsigned named = 0;
         if (s->nodes_ready == s->nodes) {
                 snprintf(reason, n,
-                         "the IMEX domain is %s: its %u nodes are READY, but not all of them are connected "
-                         "to each other",
+                         "the IMEX domain is %s: all nodes (%u) are READY, but not all of them are "
+                         "connected to each other",
                          s->domain, s->nodes);
                 return;
         }

@@ -64,7 +64,9 @@ static int bundle_run(struct cli *c) {
         if (command_write(path, false, (struct str){ buf_str(&tar), tar.n }, &e) < 0)
                 return command_usage(c, "%s", e.msg);
         term_line(&c->t, "%s: %zu bytes%s", path, tar.n,
-                  missing ? arena_printf(c->a, ", without %zu lists that could not be read", missing) : "");
+                  missing ? arena_printf(c->a, ", without %zu list%s that could not be read", missing,
+                                         missing == 1 ? "" : "s")
+                          : "");
         term_line(&c->t, "It contains names and messages of objects. Values of environment variables and "
                          "Secrets are left out.");
         term_line(&c->t, "kubectl compute-domains status --from %s", term_shell_word(c->a, path));

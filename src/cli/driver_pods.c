@@ -153,7 +153,7 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
         if (set->desired == 0) {
                 diagnosis_add(d, reason_cause(CAUSE_NO_PLUGIN),
                               gpu_nodes(v) ? NULL : "kubectl label node NODE nvidia.com/gpu.present=true",
-                              "the DaemonSet %s selects no node (%zu nodes have a label of a GPU node)",
+                              "the DaemonSet %s selects no node (nodes with a label of a GPU node: %zu)",
                               set->o.meta.name, gpu_nodes(v));
                 return true;
         }

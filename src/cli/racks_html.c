@@ -194,8 +194,8 @@ static void page_rack(struct racks_page *p, const struct inventory_rack *r) {
         if (r && !streq(r->name, r->clique))
                 page_text(p, arena_printf(p->v->a, "partition %s, ", r->clique));
         if (r)
-                page_text(p, arena_printf(p->v->a, "%zu nodes: %zu free, %zu used, %zu down", r->n_nodes,
-                                          r->n_free, r->n_used, r->n_down));
+                page_text(p, arena_printf(p->v->a, "%zu node%s: %zu free, %zu used, %zu down", r->n_nodes,
+                                          r->n_nodes == 1 ? "" : "s", r->n_free, r->n_used, r->n_down));
         if (f && p->v->own_channels && f->channel_count)
                 page_text(p, arena_printf(p->v->a, "; %lld of %lld IMEX channels in use",
                                           (long long)f->channels_in_use, (long long)f->channel_count));
@@ -323,8 +323,9 @@ static void page_header(struct racks_page *p) {
                 page_text(p, arena_printf(p->v->a, ", IMEX %s, isolation %s",
                                           p->v->hosts ? "host-managed" : "driver-managed",
                                           p->v->own_channels ? "channel" : "domain"));
-        page_text(p, arena_printf(p->v->a, ". %zu racks, %zu nodes, %zu of them free.", p->inv->n_racks,
-                                  p->inv->n_nodes, n_free));
+        page_text(p, arena_printf(p->v->a, ". %zu rack%s, %zu node%s, %zu of them free.", p->inv->n_racks,
+                                  p->inv->n_racks == 1 ? "" : "s", p->inv->n_nodes,
+                                  p->inv->n_nodes == 1 ? "" : "s", n_free));
         buf_adds(p->out, "</p>\n</header>\n<main>\n");
 }
 

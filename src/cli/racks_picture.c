@@ -77,8 +77,8 @@ static void picture_rack(struct picture *p, const struct inventory_rack *r) {
         term_bold(t, "%s", r->name);
         if (!streq(r->name, r->clique))
                 term_printf(t, "   partition %s", r->clique);
-        term_line(t, "   %zu nodes   free %zu%s%.*s%s", r->n_nodes, r->n_free,
-                  cut ? "   names begin with " : "", (int)cut, n ? list[0]->name : "", "");
+        term_line(t, "   %zu node%s   free %zu%s%.*s", r->n_nodes, r->n_nodes == 1 ? "" : "s", r->n_free,
+                  cut ? "   names begin with " : "", (int)cut, n ? list[0]->name : "");
         size_t columns = WIDTH / (width + 1) ? WIDTH / (width + 1) : 1;
         for (size_t from = 0; from < n; from += columns) {
                 size_t to = from + columns < n ? from + columns : n;

@@ -89,9 +89,9 @@ static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan
 static void test_announce(struct cli *c, const struct test_plan *p) {
         struct term *t = &c->t;
         term_line(t,
-                  "Creates in namespace %s, and deletes at the end: ComputeDomain %s, and %zu pods with the "
+                  "Creates in namespace %s, and deletes at the end: ComputeDomain %s, and %zu pod%s with the "
                   "image %s.",
-                  p->ns, p->run, p->n_pods, p->image);
+                  p->ns, p->run, p->n_pods, p->n_pods == 1 ? "" : "s", p->image);
         for (size_t i = 0; i < p->n_racks; i++) {
                 size_t n = 0;
                 for (size_t k = 0; k < p->n_pods; k++)

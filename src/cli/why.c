@@ -131,8 +131,10 @@ bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {
         }
         if (first) {
                 diagnose_found(d, first);
-                diagnosis_hint(d, "job/%s has %zu pods: %zu run, %zu have no node. This is about pod/%s.",
-                               name, n, runs, pending, first->o.meta.name);
+                diagnosis_hint(d,
+                               "job/%s has %zu pod%s (running: %zu, without a node: %zu). This is about "
+                               "pod/%s.",
+                               name, n, n == 1 ? "" : "s", runs, pending, first->o.meta.name);
                 return true;
         }
         diagnosis_needs(d, VIEW_EVENTS, ns);

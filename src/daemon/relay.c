@@ -22,7 +22,9 @@ void relay_line(struct relay *r, struct str line) {
         }
         if (r->dropped)
                 n = snprintf(text, sizeof text,
-                             "%u lines of nvidia-imex were dropped, because nothing read them\n", r->dropped);
+                             "%u line%s of nvidia-imex %s dropped, because nothing read %s\n", r->dropped,
+                             r->dropped == 1 ? "" : "s", r->dropped == 1 ? "was" : "were",
+                             r->dropped == 1 ? "it" : "them");
         n += snprintf(text + n, sizeof text - (size_t)n, "%.*s\n",
                       line.n < RELAY_LINE_MAX ? (int)line.n : RELAY_LINE_MAX, line.p);
         if (write(r->fd, text, (size_t)n) == n)

@@ -33,8 +33,9 @@ void gpu_check_devices(struct check_list *l, const struct inventory *in, const s
                 check_list_reason(l, "gpus", REASON_NO_GPUS, "NVML reports no GPU");
         else
                 check_list_ok(l, "gpus",
-                              "NVML reports %zu GPUs; %zu GPUs and %zu MIG devices can be allocated",
-                              in->n_gpus, gpus, d->n - gpus);
+                              "NVML reports %zu GPU%s; %zu GPU%s and %zu MIG device%s can be allocated",
+                              in->n_gpus, in->n_gpus == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s", d->n - gpus,
+                              d->n - gpus == 1 ? "" : "s");
         for (size_t i = 0; i < d->n_left_out; i++) {
                 _cleanup_(freep) char *text = xasprintf("%s: %s", d->left_out[i].what, d->left_out[i].why);
                 check_list_reason(l, "gpus", REASON_GPU_LEFT_OUT, text);
@@ -55,9 +56,9 @@ void gpu_check_devices(struct check_list *l, const struct inventory *in, const s
                 check_list_ok(l, "mig", "each GPU in MIG mode has MIG devices");
         if (d->n_persistence_off) {
                 _cleanup_(freep) char *text = xasprintf(
-                        "persistence mode is off on %zu GPUs, so each use of an idle GPU initializes "
+                        "persistence mode is off on %zu GPU%s, so each use of an idle GPU initializes "
                         "it again, for seconds",
-                        d->n_persistence_off);
+                        d->n_persistence_off, d->n_persistence_off == 1 ? "" : "s");
                 check_list_reason(l, "persistence-mode", REASON_PERSISTENCE_MODE_OFF, text);
         } else if (in->n_gpus) {
                 check_list_ok(l, "persistence-mode", "it is on for all GPUs");
@@ -87,9 +88,9 @@ void gpu_check_files(struct check_list *l, const struct driver_set *set) {
                         "there is no libcuda.so.1 of the driver's version, so CUDA cannot start in "
                         "containers");
         else
-                check_list_ok(l, "driver-files", "%zu libraries in %s, %zu programs%s, %zu firmware files",
-                              libraries, set->library_dir, programs, smi ? "" : " without nvidia-smi",
-                              firmware);
+                check_list_ok(l, "driver-files",
+                              "libraries: %zu, in %s; programs: %zu%s; firmware files: %zu", libraries,
+                              set->library_dir, programs, smi ? "" : ", without nvidia-smi", firmware);
 }
 
 /* ---- reading ---- */

@@ -157,11 +157,11 @@ static void report_persistence(struct gpu_report *r, const struct gpu_devices *d
         if (d->n_persistence_off > r->persistence_off) {
                 log_warn("persistence mode is off", kv_int("gpus", (int64_t)d->n_persistence_off));
                 event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_PERSISTENCE_MODE_OFF,
-                             "persistence mode is off on %zu GPUs of this node, so each idle GPU is "
-                             "initialized again, for "
-                             "seconds, when a program uses it: run nvidia-persistenced on the node, or "
+                             "persistence mode is off on %zu GPU%s of this node, so each idle GPU is "
+                             "initialized again, for seconds, when a program uses it: run "
+                             "nvidia-persistenced on the node, or "
                              "nvidia-smi -pm 1 after each boot",
-                             d->n_persistence_off);
+                             d->n_persistence_off, d->n_persistence_off == 1 ? "" : "s");
         }
         r->persistence_off = d->n_persistence_off;
 }
@@ -215,10 +215,10 @@ void gpu_report_health(struct gpu_report *r, const struct health *h, const struc
                 log_warn("GPUs have fallen off the bus", kv_int("devices", (int64_t)lost));
                 event_record(
                         r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_LOST,
-                        "%zu devices of this node belong to a GPU that has fallen off the bus, so no new "
-                        "pod gets them (taint " GPU_TAINT_LOST "): nvidia-smi and the kernel log on the node "
+                        "%zu device%s of this node belong%s to a GPU that has fallen off the bus, so no new "
+                        "pod gets %s (taint " GPU_TAINT_LOST "): nvidia-smi and the kernel log on the node "
                         "name the GPU; it usually needs a reboot",
-                        lost);
+                        lost, lost == 1 ? "" : "s", lost == 1 ? "s" : "", lost == 1 ? "it" : "them");
         }
         r->lost = lost;
 }

@@ -173,6 +173,6 @@ void check_settings_slices(struct check_list *l, const struct check_slices *s) {
                                    " devices, and the node has %" PRId64,
                                    devices, s->devices);
         else
-                check_list_ok(l, "resource-slice", "%zu ResourceSlice%s with %" PRId64 " devices", s->n,
-                              s->n == 1 ? "" : "s", devices);
+                check_list_ok(l, "resource-slice", "%zu ResourceSlice%s with %" PRId64 " device%s", s->n,
+                              s->n == 1 ? "" : "s", devices, devices == 1 ? "" : "s");
 }

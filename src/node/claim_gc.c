@@ -154,10 +154,10 @@ void claim_gc_files(struct claims *c) {
         if (rb.n)
                 event_record(
                         c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING, REASON_CHECKPOINT_INCOMPLETE,
-                        "the kubelet plugin's checkpoint did not have %u claims with CDI files of this "
-                        "boot, for example because an older copy was restored; they were rebuilt from the "
-                        "files",
-                        rb.n);
+                        "the kubelet plugin's checkpoint did not have %u claim%s with CDI files of this "
+                        "boot, for example because an older copy was restored; the plugin rebuilt %s from "
+                        "the files",
+                        rb.n, rb.n == 1 ? "" : "s", rb.n == 1 ? "it" : "them");
         if (c->o.driver->remove_unused)
                 c->o.driver->remove_unused(c->o.u, &c->journal.table);
 }
@@ -178,11 +178,11 @@ int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *
                 if (rebuild(c, false, &n, e) < 0)
                         return -1;
                 if (n)
-                        event_record(
-                                c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING, REASON_CHECKPOINT_MISSING,
-                                "the kubelet plugin's checkpoint was missing; %u claims were rebuilt from "
-                                "the CDI files of this node",
-                                n);
+                        event_record(c->o.events, EVENT_NODE(c->o.node), EVENT_WARNING,
+                                     REASON_CHECKPOINT_MISSING,
+                                     "the kubelet plugin's checkpoint was missing; %u claim%s rebuilt from "
+                                     "the CDI files of this node",
+                                     n, n == 1 ? " was" : "s were");
                 break;
         case JOURNAL_CORRUPT:
                 log_error("the checkpoint is corrupt: it is kept under another name, and rebuilt from the "

@@ -488,10 +488,11 @@ static void channels_assign(struct work *w) {
                 add_condition(w, FABRIC_CHANNELS_EXHAUSTED, REASON_ALL_CHANNELS_ASSIGNED,
                               message_of(w->a,
                                          "All %" PRId64
-                                         " channels of this partition are assigned, and %zu ComputeDomains "
-                                         "wait for one. Delete ComputeDomains that are not needed, or raise "
+                                         " channels of this partition are assigned, and %zu %s for one. "
+                                         "Delete ComputeDomains that are not needed, or raise "
                                          "NVreg_ImexChannelCount on all nodes",
-                                         end - 1, n_full));
+                                         end - 1, n_full,
+                                         n_full == 1 ? "ComputeDomain waits" : "ComputeDomains wait"));
         } else if (n_greedy) {
                 reclaim_of_each(w, greedy, n_greedy);
                 /* The waiting ComputeDomains repeat this message, and a tenant must not see the
@@ -499,9 +500,9 @@ static void channels_assign(struct work *w) {
                 add_condition(
                         w, FABRIC_CHANNELS_EXHAUSTED, REASON_NAMESPACE_LIMIT_REACHED,
                         message_of(w->a,
-                                   "%zu ComputeDomains wait because their namespace has half of the channels "
+                                   "%zu %s because their namespace has half of the channels "
                                    "that others leave free. Delete ComputeDomains there that are not needed",
-                                   n_greedy));
+                                   n_greedy, n_greedy == 1 ? "ComputeDomain waits" : "ComputeDomains wait"));
         }
 }
 

@@ -100,8 +100,9 @@ static void none_offered(const struct shortage_sum *s, const char *where, struct
                          struct cd_condition *ret) {
         ret->reason = REASON_NO_CHANNEL_OFFERED;
         if (s->withholding)
-                ret->message = message_of(a, "No node%s offers a channel (%s): %zu of %zu nodes withhold it",
-                                          where, s->withheld, s->withholding, s->nodes);
+                ret->message = message_of(a, "No node%s offers a channel (%s): %zu of %zu nodes %s it", where,
+                                          s->withheld, s->withholding, s->nodes,
+                                          s->withholding == 1 ? "withholds" : "withhold");
         else
                 ret->message =
                         message_of(a,

@@ -146,8 +146,9 @@ static void condition_ready(const struct compute_domain *cd, const struct member
                                        : "");
         } else if ((int64_t)v->n_joined < cd->num_nodes) {
                 c->reason = REASON_NODES_MISSING;
-                c->message = message_of(a, "%zu nodes have joined, but spec.numNodes is %lld", v->n_joined,
-                                        (long long)cd->num_nodes);
+                c->message =
+                        message_of(a, "%zu %s joined, but spec.numNodes is %lld", v->n_joined,
+                                   v->n_joined == 1 ? "node has" : "nodes have", (long long)cd->num_nodes);
         } else if (!v->n_joined) {
                 c->status = condition_status_name(STATUS_TRUE);
                 c->reason = REASON_NO_NODES;
@@ -183,9 +184,10 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
                 if (m->why == MEMBER_READY && (m->peers_connected >= want || !want))
                         continue;
                 if (m->why == MEMBER_READY && m->peers_connected >= 0)
-                        verdict_add_name(
-                                &missing, m->entry.node,
-                                message_of(a, "not connected to all of its %lld peers", (long long)want));
+                        verdict_add_name(&missing, m->entry.node,
+                                         want == 1 ? "not connected to its only peer"
+                                                   : message_of(a, "not connected to all of its %lld peers",
+                                                                (long long)want));
                 else
                         verdict_add_name(&missing, m->entry.node, "not known");
         }

@@ -94,7 +94,7 @@ static void status_shows_peers_as_connecting_until_the_daemons_have_looked_again
                                   "Ready") "],'"
                                            "conditions':[{'type':'PeersConnected','status':'False','reason':'"
                                            "PeersMissing','message':"
-                                           "'a0: not connected to all of its 1 "
+                                           "'a0: not connected to its only "
                                            "peers','lastTransitionTime':'2026-11-27T%s'}]";
         _cleanup_(freep) char *young = xasprintf(status, "11:59:30Z"), *old = xasprintf(status, "11:59:00Z");
         cluster_domain(cluster, "team-a", "llm-70b", LLM, young);
@@ -122,7 +122,7 @@ static void a_computedomain_whose_pods_wait_for_a_channel_is_a_problem(void **st
                 "]");
         cluster_domain(cluster, "team-b", "other", LLM,
                        "'status':'NotReady','conditions':[{'type':'Ready','status':'False','reason':'"
-                       "NodesMissing','message':'1 nodes have joined, but spec.numNodes is 4'}," SHORT "]");
+                       "NodesMissing','message':'1 node has joined, but spec.numNodes is 4'}," SHORT "]");
         cluster_confine(cluster, "team-b");
         assert_int_equal(run_command_on(&command_status, "cli-status-shortage.txt"), COMMAND_PROBLEM);
 }

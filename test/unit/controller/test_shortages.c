@@ -272,7 +272,7 @@ static void only_the_known_reason_of_a_plugin_is_shown(void **state) {
         leading_start(&w->l);
         run_for(&w->l.loop, SOON_MS);
         assert_non_null(
-                strstr(w->status, "No node offers a channel (FabricError): 1 of 1 nodes withhold it"));
+                strstr(w->status, "No node offers a channel (FabricError): 1 of 1 nodes withholds it"));
         assert_null(strstr(w->status, "team-b"));
 }
 
@@ -284,7 +284,7 @@ static void the_rack_of_a_node_that_withholds_is_that_of_its_partition(void **st
         leading_start(&w->l);
         run_for(&w->l.loop, SOON_MS);
         assert_non_null(strstr(w->status, "No node of rack " RACK
-                                          " offers a channel (FabricError): 1 of 1 nodes withhold it"));
+                                          " offers a channel (FabricError): 1 of 1 nodes withholds it"));
 }
 
 /* The same without a fabric object, as after an installation in which the node never had a channel. */
@@ -296,7 +296,7 @@ static void the_rack_of_a_node_that_withholds_may_be_the_one_that_lists_it(void 
         leading_start(&w->l);
         run_for(&w->l.loop, SOON_MS);
         assert_non_null(strstr(w->status, "No node of rack " RACK
-                                          " offers a channel (FabricError): 1 of 1 nodes withhold it"));
+                                          " offers a channel (FabricError): 1 of 1 nodes withholds it"));
 }
 
 /* failure: a claim of another namespace names the ComputeDomain -> its partition is none of the

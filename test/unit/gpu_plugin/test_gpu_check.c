@@ -28,7 +28,7 @@ static void gpus_that_can_be_allocated_are_counted(void **state) {
 
         gpu_check_devices(&list, &(struct inventory){ .gpus = gpus, .n_gpus = 2 },
                           &(struct gpu_devices){ .items = devices, .n = 3 });
-        assert_true(has("gpus", CHECK_OK, "2 GPUs; 1 GPUs and 2 MIG devices"));
+        assert_true(has("gpus", CHECK_OK, "2 GPUs; 1 GPU and 2 MIG devices"));
         assert_true(has("mig", CHECK_OK, ""));
         assert_true(has("persistence-mode", CHECK_OK, ""));
         assert_int_equal(check_list_status(&list), 0);
@@ -44,7 +44,7 @@ static void gpus_that_cannot_be_allocated_are_problems(void **state) {
                 &(struct gpu_devices){ .left_out = left_out, .n_left_out = 1, .n_persistence_off = 1 });
         assert_true(has("gpus", CHECK_PROBLEM, "GPU 1: nvmlDeviceGetUUID: GPU is lost"));
         assert_true(has("mig", CHECK_PROBLEM, "GPU 0 is in MIG mode and has no MIG devices"));
-        assert_true(has("persistence-mode", CHECK_PROBLEM, "1 GPUs"));
+        assert_true(has("persistence-mode", CHECK_PROBLEM, "1 GPU,"));
 }
 
 static void a_node_without_gpus_is_a_problem(void **state) {
@@ -62,7 +62,7 @@ static void containers_need_libcuda(void **state) {
         struct driver_set set = { .library_dir = "/usr/lib64", .items = items, .n = 3 };
 
         gpu_check_files(&list, &set);
-        assert_true(has("driver-files", CHECK_OK, "2 libraries in /usr/lib64, 1 programs"));
+        assert_true(has("driver-files", CHECK_OK, "libraries: 2, in /usr/lib64; programs: 1"));
         set.n = 1;
         gpu_check_files(&list, &set);
         assert_true(has("driver-files", CHECK_PROBLEM, "no libcuda.so.1"));

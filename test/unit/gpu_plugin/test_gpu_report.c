@@ -188,7 +188,8 @@ static void lost_gpus_are_counted_and_reported(void **unused) {
         gpu_report_health(&report, h, &devices);
         gpu_report_health(&report, h, &devices);
         assert_int_equal(n_events, 1);
-        assert_non_null(strstr(events[0], "W GPULost: 1 devices of this node belong to a GPU that has fallen"));
+        assert_non_null(
+                strstr(events[0], "W GPULost: 1 device of this node belongs to a GPU that has fallen"));
         has_metric("nvidia_dra_gpu_devices_tainted{taint=\"gpu-lost\",effect=\"NoSchedule\"} 1\n");
         struct slice_content c = gpu_offer_content(&devices, h);
         assert_int_equal(c.devices[0].n_taints, 1);
