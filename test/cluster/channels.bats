@@ -129,21 +129,7 @@ both() {
 		k -n "$ns" get "resourceclaimtemplates.$(resource_version).resource.k8s.io" "$template" -o json |
 			jq --arg name "$1-$request" '{apiVersion, kind: "ResourceClaim", metadata: {name: $name}, spec: .spec.spec}' | k -n "$ns" create -f - >/dev/null
 	done
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: $1}
-spec:
-  terminationGracePeriodSeconds: 0
-  nodeSelector: {kubernetes.io/hostname: node-$4}
-  resourceClaims: [{name: one, resourceClaimName: $1-one}, {name: two, resourceClaimName: $1-two}]
-  containers:
-  - name: main
-    image: compute-domains/busybox:test
-    imagePullPolicy: Never
-    command: [sleep, "1000000"]
-    resources: {claims: [{name: one}, {name: two}]}
-END
+	claims_pod "$1" "nodeSelector: {kubernetes.io/hostname: node-$4}" one="$1-one" two="$1-two"
 }
 @test "a pod has two claims: for one ComputeDomain they give one channel, for two ComputeDomains two channels" {
 	domain left

@@ -402,6 +402,30 @@ knob() {
 	"$cluster/node" "$k" "${CD_STANDIN_DIR:-$checkout/build/test/standin}/standin-knob" /run/nvidia/driver/usr/bin/nvidia-imex "$@" >/dev/null
 }
 
+# claims_pod POD SPEC REQUEST=CLAIM...: a pod that uses these ResourceClaims. SPEC determines where it runs.
+claims_pod() {
+	local pod=$1 spec=$2 claim claims="" requests=""
+	shift 2
+	for claim; do
+		claims+="${claims:+, }{name: ${claim%%=*}, resourceClaimName: ${claim#*=}}"
+		requests+="${requests:+, }{name: ${claim%%=*}}"
+	done
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Pod
+metadata: {name: $pod}
+spec:
+  terminationGracePeriodSeconds: 0
+  $spec
+  resourceClaims: [$claims]
+  containers:
+  - name: main
+    image: compute-domains/busybox:test
+    imagePullPolicy: Never
+    command: [sleep, "1000000"]
+    resources: {claims: [$requests]}
+END
+}
 # claim_of POD: prints the name of its ResourceClaim. allocated POD: the claim is allocated.
 claim_of() { k -n "$ns" get pod "$1" -o jsonpath='{.status.resourceClaimStatuses[0].resourceClaimName}'; }
 allocated() { [[ -n $(k -n "$ns" get resourceclaim "$(claim_of "$1")" -o jsonpath='{.status.allocation.devices.results[0].device}') ]]; }

@@ -211,24 +211,8 @@ $(one_device ResourceClaim "$(config "$(domain_uid "$2")")")
 metadata: {name: $1}
 END
 }
-# sharer NAME CLAIM SPEC [MORE-CLAIMS]: a pod that uses this claim by name. SPEC determines where it runs.
-sharer() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: $1}
-spec:
-  terminationGracePeriodSeconds: 0
-  $3
-  resourceClaims: [{name: channel, resourceClaimName: $2}${4:-}]
-  containers:
-  - name: main
-    image: compute-domains/busybox:test
-    imagePullPolicy: Never
-    command: [sleep, "1000000"]
-    resources: {claims: [{name: channel}]}
-END
-}
+# sharer NAME CLAIM SPEC [REQUEST=CLAIM]: a pod that uses this claim by name. SPEC determines where it runs.
+sharer() { claims_pod "$1" "$3" channel="$2" "${@:4}"; }
 # waits_because POD TEXT: the pod is Pending, and the scheduler reports this reason.
 waits_because() {
 	[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.phase}') == Pending ]] &&
@@ -281,7 +265,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	daemon=$(daemon_identity 2) imex=$(imex_pid 2)
 	uid=$(k -n "$ns" get resourceclaim one -o jsonpath='{.metadata.uid}')
 	# Without a scheduler, so that the kubelet notices first that the second claim is missing.
-	sharer fails one "nodeName: node-2" ", {name: second, resourceClaimName: there-is-none}"
+	sharer fails one "nodeName: node-2" second=there-is-none
 	eventually 90 event_contains Pod/fails "there-is-none"
 	k -n "$ns" delete pod fails
 	gone pod/fails

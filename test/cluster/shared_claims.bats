@@ -28,20 +28,7 @@ END
 	eventually 30 condition_is "$1" SharedClaimAvailable True
 }
 # with_claim POD CLAIM NODE [MEMBER]: a pod with this member of its spec.
-with_claim() {
-	k -n "$ns" apply -f - >/dev/null <<END
-apiVersion: v1
-kind: Pod
-metadata: {name: $1}
-spec:
-  terminationGracePeriodSeconds: 0
-  nodeSelector: {kubernetes.io/hostname: node-$3}
-  resourceClaims: [{name: channel, resourceClaimName: $2}]
-  ${4:-}
-  containers:
-  - {name: main, image: "compute-domains/busybox:test", imagePullPolicy: Never, command: [sleep, "1000000"], resources: {claims: [{name: channel}]}}
-END
-}
+with_claim() { claims_pod "$1" "nodeSelector: {kubernetes.io/hostname: node-$3}${4:+$'\n'  $4}" channel="$2"; }
 
 claim() { k -n "$ns" get resourceclaim "$1" -o json | jq -er "${@:2}"; }
 # claim_is NAME EXPRESSION
