@@ -17,9 +17,7 @@ static const char *down_text(struct diagnosis *d, const struct pod_object *p) {
                         const struct container_status *s = &lists[i].list[k];
                         const struct pod_container_why *w =
                                 s->state.waiting ? s->state.waiting : s->state.terminated;
-                        bool starts =
-                                w && (streq(w->reason, "ContainerCreating") ||
-                                      streq(w->reason, "PodInitializing") || streq(w->reason, "Completed"));
+                        bool starts = w && (pod_container_starts(w) || streq(w->reason, "Completed"));
                         if (!w || starts)
                                 continue;
                         const char *last = s->last && s->last->message ? s->last->message : w->message;

@@ -278,8 +278,7 @@ static bool diagnose_container(struct pod_case *c) {
                 for (size_t k = 0; k < lists[i].n; k++) {
                         const struct container_status *s = &lists[i].list[k];
                         const struct pod_container_why *w = s->state.waiting;
-                        if (!w || streq(w->reason, "ContainerCreating") ||
-                            streq(w->reason, "PodInitializing"))
+                        if (!w || pod_container_starts(w))
                                 continue;
                         diagnosis_add(c->d, reason_cause(CAUSE_CONTAINER_FAILED), NULL,
                                       "container %s: %s%s%s", s->name, w->reason, w->message ? ": " : "",
