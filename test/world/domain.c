@@ -2,6 +2,7 @@
 #include "world/domain.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "api/resources.h"
 #include "rules/message.h"
@@ -44,6 +45,19 @@ void world_init(struct world *w) {
 
 void world_done(struct world *w) {
         store_done(&w->store);
+}
+
+int world_setup(void **state) {
+        struct world *w = xnew(struct world);
+        world_init(w);
+        *state = w;
+        return 0;
+}
+
+int world_teardown(void **state) {
+        world_done(*state);
+        free(*state);
+        return 0;
 }
 
 struct object *world_find(struct world *w, const struct kube_resource *res, const char *ns,

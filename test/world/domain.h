@@ -45,6 +45,9 @@ void world_init(struct world *w);
 /* Sets the mode that these feature gates and IMEX_MODE choose. A new world is driver-managed. */
 void world_set_mode(struct world *w, const char *gates, const char *imex_mode);
 void world_done(struct world *w);
+/* Fixtures of cmocka: *state is a new world. */
+int world_setup(void **state);
+int world_teardown(void **state);
 void world_create_cd(struct world *w, const char *spec);
 struct object *world_find(struct world *w, const struct kube_resource *res, const char *ns, const char *name);
 void world_put(struct world *w, const struct kube_resource *res, const char *ns, const char *name,

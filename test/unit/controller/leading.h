@@ -69,6 +69,13 @@ static inline void leading_done(struct leading *l) {
         loop_end(&l->loop);
 }
 
+/* A fixture of cmocka, for a world whose first member is a struct leading. */
+static inline int leading_teardown(void **state) {
+        leading_done(*state);
+        free(*state);
+        return 0;
+}
+
 static inline const char *leading_kind_of(const char *path) {
         static const char *const kinds[][2] = { { "/nodes", "Node" },
                                                 { "/namespaces?", "Namespace" },

@@ -166,13 +166,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 /* failure: two leaders write a fabric object -> the second reads it again, and one channel is assigned */
 static void a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict(void **state) {
         struct world *w = *state;
@@ -325,25 +318,28 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(
                         a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict, setup,
-                        teardown),
+                        leading_teardown),
                 cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_no_assigned_channel,
-                                                setup, teardown),
-                cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup, teardown),
+                                                setup, leading_teardown),
+                cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup,
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(
-                        the_plugin_of_a_deleted_node_shows_that_containers_may_still_run, setup, teardown),
+                        the_plugin_of_a_deleted_node_shows_that_containers_may_still_run, setup,
+                        leading_teardown),
                 cmocka_unit_test_setup_teardown(the_plugin_of_an_existing_node_shows_no_deleted_node, setup,
-                                                teardown),
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(a_channel_is_freed_after_leases_and_confirmations, setup,
-                                                teardown),
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(
-                        a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock, setup, teardown),
+                        a_channel_stays_while_a_kubelet_renews_no_lease_whatever_its_clock, setup,
+                        leading_teardown),
                 cmocka_unit_test_setup_teardown(a_claim_of_another_namespace_keeps_no_channel, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(a_held_channel_is_not_freed, setup, teardown),
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(a_held_channel_is_not_freed, setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_node_that_is_out_of_service_keeps_no_channel, setup,
-                                                teardown),
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(an_earlier_out_of_service_taint_frees_no_channel, setup,
-                                                teardown),
+                                                leading_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

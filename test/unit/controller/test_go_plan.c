@@ -22,8 +22,8 @@
 
 /* The objects of the Go driver for a ComputeDomain with node-a. */
 static int setup(void **state) {
-        struct world *w = xnew(struct world);
-        world_init(w);
+        world_setup(state);
+        struct world *w = *state;
         world_put(w, &kube_compute_domains, WORLD_USER_NS, "cd",
                   "{'metadata':{'name':'cd','namespace':'" WORLD_USER_NS "','uid':'" UID_A
                   "','finalizers':['" CD_FINALIZER "']},'spec':" SPEC "}");
@@ -38,13 +38,6 @@ static int setup(void **state) {
                   "{'metadata':{'name':'" UID_A "." CLIQUE_1 "','namespace':'" WORLD_NS
                   "','labels':{'" CD_LABEL "':'" UID_A "'}},'daemons':[" ENTRY("node-a", "Ready") "]}");
         w->nodes[0].wanted = w->nodes[0].labelled = w->nodes[0].has_pod = true;
-        *state = w;
-        return 0;
-}
-
-static int teardown(void **state) {
-        world_done(*state);
-        free(*state);
         return 0;
 }
 
@@ -273,7 +266,7 @@ static void its_deletion_works_whichever_objects_are_missing(void **state) {
                 if (world_settle(w, false) < 0)
                         fail_msg("mask %u does not settle", mask);
                 assert_int_equal(world_count(w), 0);
-                teardown(&s);
+                world_teardown(&s);
         }
 }
 
@@ -343,11 +336,11 @@ static void after_any_events_it_becomes_a_domain_of_this_driver(void **state) {
                 assert_true(world_settle(w, true) >= 0);
                 for (size_t i = 0; i < WORLD_NODES; i++)
                         assert_true(w->nodes[i].joined && !w->nodes[i].has_pod);
-                teardown(&s);
+                world_teardown(&s);
         }
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

@@ -8,22 +8,9 @@
         ",'channel':{'resourceClaimTemplate':{'name':'tpl'},'allocationMode':'" mode "'}}"
 #define GATE "HostManagedIMEX=true"
 
-static int setup_driver(void **state) {
-        struct world *w = xnew(struct world);
-        world_init(w);
-        *state = w;
-        return 0;
-}
-
 static int setup(void **state) {
-        setup_driver(state);
+        world_setup(state);
         world_set_mode(*state, GATE, NULL);
-        return 0;
-}
-
-static int teardown(void **state) {
-        world_done(*state);
-        free(*state);
         return 0;
 }
 
@@ -535,8 +522,8 @@ static void nothing_is_left_after_changes_between_all_modes(void **state) {
         }
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define T_DRIVER(f) cmocka_unit_test_setup_teardown(f, setup_driver, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, world_teardown)
+#define T_DRIVER(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

@@ -5,19 +5,6 @@
 
 #define SPEC "{'channel':{'resourceClaimTemplate':{'name':'tpl'}}}"
 
-static int setup(void **state) {
-        struct world *w = xnew(struct world);
-        world_init(w);
-        *state = w;
-        return 0;
-}
-
-static int teardown(void **state) {
-        world_done(*state);
-        free(*state);
-        return 0;
-}
-
 /* ---- life of a ComputeDomain ---- */
 
 static void a_new_domain_gets_its_objects_in_one_pass(void **state) {
@@ -735,7 +722,7 @@ static void a_stale_cache_removes_nothing(void **state) {
         }
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 int main(void) {
         const struct CMUnitTest tests[] = {

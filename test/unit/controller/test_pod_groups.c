@@ -77,13 +77,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 /* A group that needs several nodes stays unscheduled, and its claim unallocated. */
 /* failure: a PodGroup names a claim -> an Event reports that the group must run on one node */
 static void a_claim_of_a_group_is_reported_before_it_is_allocated(void **state) {
@@ -133,11 +126,11 @@ static void a_claim_of_a_pod_or_of_another_namespace_reports_nothing(void **stat
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_claim_of_a_group_is_reported_before_it_is_allocated, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(
-                        a_named_claim_is_reported_when_it_is_reserved_for_a_group, setup, teardown),
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(a_named_claim_is_reported_when_it_is_reserved_for_a_group,
+                                                setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_claim_of_a_pod_or_of_another_namespace_reports_nothing,
-                                                setup, teardown),
+                                                setup, leading_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,13 +102,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 static void start(struct world *w, size_t n_others) {
         w->n_others = n_others;
         leading_start(&w->l);
@@ -180,7 +173,7 @@ static void computedomains_of_tenants_do_not_count_for_the_limit(void **state) {
 }
 
 int main(void) {
-#define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+#define T(t) cmocka_unit_test_setup_teardown(t, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
                 T(a_labelled_namespace_gets_a_computedomain_of_an_existing_rack),
                 T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),

@@ -196,13 +196,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 /* ---- the device ---- */
 
 static void the_first_shared_claim_gets_a_slice_then_labels_and_the_claim(void **state) {
@@ -557,7 +550,7 @@ static void an_allocated_shared_claim_keeps_the_channel_in_every_partition(void 
 }
 
 int main(void) {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
                 T(the_first_shared_claim_gets_a_slice_then_labels_and_the_claim),
                 T(without_a_shared_claim_neither_slice_nor_label_is_written),
