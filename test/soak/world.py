@@ -305,7 +305,8 @@ class World:
             folder = os.path.dirname(path)
             try:
                 words = open(path, "rb").read().split(b"\0")
-                if os.path.basename(words[0].decode(errors="replace")) != program:
+                # The daemon asks its nvidia-imex for the version before it starts it.
+                if os.path.basename(words[0].decode(errors="replace")) != program or b"--version" in words:
                     continue
                 if pod_uid and pod_uid not in open(folder + "/cgroup").read():
                     continue
