@@ -195,8 +195,8 @@ emulated-unit:
 	scripts/emulate $(other_arch) meson test -C $(cross)-tests --no-rebuild --suite unit $(patient) --print-errorlogs
 
 without_cluster := emulated simulate channels daemons budget gpu_kill_points macos helm html
-# The files of test/long, and the tests with the tag long of test/cluster.
-long_files = $(patsubst %,test/long/%.bats,$(filter-out tagged $(without_cluster),$(PART)))
+# The files of test/long, and the tests with the tag long of test/cluster. The part with is all files with_*.bats.
+long_files = $(sort $(patsubst %,test/long/%.bats,$(filter-out with tagged $(without_cluster),$(PART))) $(if $(filter with,$(PART)),$(wildcard test/long/with_*.bats)))
 tagged_files := $(shell grep -l '^# bats test_tags=.*long' test/cluster/*.bats)
 
 long: all image-$(own_arch) $(if $(filter emulated,$(PART)),emulated-unit) $(if $(filter simulate,$(PART)),simulate-long) $(if $(filter channels,$(PART)),channels-long) $(if $(filter daemons,$(PART)),daemons-long) $(if $(filter budget,$(PART)),budget-long) $(if $(filter gpu_kill_points,$(PART)),gpu-kill-points-long) $(if $(filter macos,$(PART)),plugin-macos) $(if $(filter helm,$(PART)),helm-long) $(if $(filter html,$(PART)),html-long)

@@ -36,8 +36,11 @@ runtime_bin=
 own_bin=$cache/own-$(cat "$here"/programs/{*.c,front/*} | sha256sum | cut -c1-12)
 go_driver_bin=$cache/go-driver-$(cat "$here"/programs/go-driver/* | sha256sum | cut -c1-12)
 go_gpu_bin=$cache/go-gpu-$(cat "$here"/programs/go-gpu/* | sha256sum | cut -c1-12)
-kueue_version=$(sed -n 's|^sigs.k8s.io/kueue \(v[0-9.]*\) .*|\1|p' "$here/programs/schemas")
-kueue_bin=$cache/kueue-$kueue_version
+# Operators of other projects, in the versions of programs/schemas: jobset, kueue, lws, mpi-operator.
+declare -gA operator_module operator_bin
+while read -r module version _; do
+	[[ $module == '#'* ]] || { operator_module[${module##*/}]=$module@$version operator_bin[${module##*/}]=$cache/${module##*/}-$version; }
+done <"$here/programs/schemas"
 actionlint_bin=$cache/actionlint-$(sed -n 's|^\tgithub.com/rhysd/actionlint \(v[0-9.]*\) .*|\1|p' "$here/programs/actionlint/go.mod")
 release_bin=$cache/release-$(sha256sum <"$here/programs/release/go.mod" | cut -c1-12)
 krew_version=v0.4.3
