@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Helpers for tests that run the operators of other projects: jobset, kueue, lws, mpi-operator. An operator runs beside
-# the API server, with the rights of its own service account, and the API server calls its webhooks. A .bats file loads
-# this after driver.bash.
+# the API server, and uses the token of the service account that its release creates. The API server calls its webhooks.
+# A .bats file loads this after driver.bash.
 operators=${CD_CLUSTER_DIR:-/var/lib/compute-domains-test}/operators
+# The ports of the webhooks. The MPI operator has no webhook, and listens on port 8080.
 declare -gA operator_port=([jobset]=9443 [lws]=9444 [kueue]=9445 [mpi-operator]=9446)
 # The API version of the configuration file. The MPI operator has none.
 declare -gA operator_config=([jobset]=config.jobset.x-k8s.io/v1alpha1 [lws]=config.lws.x-k8s.io/v1alpha1 [kueue]=config.kueue.x-k8s.io/v1beta2)
