@@ -156,7 +156,8 @@ policy_denies() {
 	policy_denies "change no others" left --subresource=status \
 		-p "$(claim left '{status: {reservedFor: (.status.reservedFor + [{resource: "pods", name: "other", uid: "other"}])}}' -c)"
 	policy_denies "change nothing else" left -p '{"metadata": {"labels": {"mine": "yes"}}}'
-	as_controller left --subresource=status \
+	# A dry run: without the PodGroup API nobody would remove this reservation.
+	as_controller left --subresource=status --dry-run=server \
 		-p "$(claim left '{status: {reservedFor: (.status.reservedFor + [{apiGroup: "scheduling.k8s.io", resource: "podgroups", name: "other", uid: "other"}])}}' -c)"
 	k -n "$ns" create -f - >/dev/null <<END
 apiVersion: resource.k8s.io/v1
