@@ -131,6 +131,7 @@ created() { [[ $(pods_of "$1" | wc -l) == "$2" ]]; }
 	[[ $(for pod in "${pods[@]}"; do claim_of "$pod"; done | sort -u) == $(k -n "$ns" get computedomains -o json | jq -r '.items[].metadata.name' | sort) ]]
 }
 
+# bats test_tags=long
 @test "a JobSet of two Jobs gets one ComputeDomain, which lives as long as the JobSet" {
 	local uid labels owner first second
 	k -n "$ns" create -f - >/dev/null <<-YAML
@@ -186,6 +187,7 @@ workers_of() {
 }
 
 # failure: the node of a group's leader is drained -> the group keeps its ComputeDomain, and the new leader starts
+# bats test_tags=long
 @test "each group of a LeaderWorkerSet gets its own ComputeDomain, and keeps it when its leader is replaced" {
 	local uid
 	stateful_set inference 2 0
@@ -269,6 +271,7 @@ quota_counts() { [[ $(k -n "$ns" get quota domains -o json | jq -r '.status.used
 }
 
 # failure: labels of a tenant name an owner that does not exist -> one ComputeDomain in ten seconds [tenants]
+# bats test_tags=long
 @test "labels that name a JobSet that does not exist cause at most one ComputeDomain in ten seconds" {
 	local mark n
 	mark=$("$cluster/audit" mark)
