@@ -77,20 +77,10 @@ static void evictions_count_node(struct evictions *e, enum eviction_imex imex) {
         e->n_reporting += imex != EVICTION_IMEX_UNKNOWN;
 }
 
-static bool evictions_choose_plugin(void *u, const struct kube_object *o) {
-        const struct plugin_pod **best = u;
-        *best = plugin_pod_choose(*best, (const struct plugin_pod *)o);
-        return true;
-}
-
 static bool look_at_plugin(void *u, const struct kube_object *o) {
         struct evictions *e = u;
-        const struct plugin_pod *p = (const struct plugin_pod *)o, *best = NULL;
-        if (!p->node)
-                return true;
-        kube_informer_each_at(e->c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, p->node,
-                              evictions_choose_plugin, &best);
-        if (best != p)
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        if (!p->node || records_plugin(e->c, p->node) != p)
                 return true;
         enum eviction_imex imex = eviction_of_host(records_node(e->c, p->node), p);
         evictions_count_node(e, imex);

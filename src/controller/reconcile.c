@@ -194,19 +194,12 @@ static bool add_template(void *u, const struct kube_object *o) {
 
 /* ---- IMEX on nodes, if it runs before ComputeDomains use it ---- */
 
-static bool choose_plugin(void *u, const struct kube_object *o) {
-        const struct plugin_pod **pod = u;
-        *pod = plugin_pod_choose(*pod, (const struct plugin_pod *)o);
-        return true;
-}
-
 static int hosts_by_name(const void *x, const void *y) {
         return strcmp(((const struct host *)x)->name, ((const struct host *)y)->name);
 }
 
 static void read_plugin_state(const struct controller *c, struct host *h) {
-        const struct plugin_pod *plugin = NULL;
-        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, choose_plugin, &plugin);
+        const struct plugin_pod *plugin = records_plugin(c, h->name);
         if (plugin) {
                 h->reported = plugin->host_state;
                 h->state = host_state_decode(plugin->host_state);

@@ -281,6 +281,18 @@ const struct daemon_pod *records_daemon(const struct controller *c, const char *
         return best;
 }
 
+static bool choose_plugin(void *u, const struct kube_object *o) {
+        const struct plugin_pod **best = u;
+        *best = plugin_pod_choose(*best, (const struct plugin_pod *)o);
+        return true;
+}
+
+const struct plugin_pod *records_plugin(const struct controller *c, const char *node) {
+        const struct plugin_pod *best = NULL;
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, choose_plugin, &best);
+        return best;
+}
+
 struct newest {
         const struct slice *slice;
         const char *clique;

@@ -254,6 +254,8 @@ const struct compute_domain_fabric *records_fabric(const struct controller *c, c
 /* Returns the daemon's Pod on a node that has not ended; NULL: there is none. If there are several, prefers a
  * Pod that has reported, then the newest. */
 const struct daemon_pod *records_daemon(const struct controller *c, const char *node);
+/* Returns the plugin's Pod on a node that plugin_pod_choose() prefers; NULL: there is none. */
+const struct plugin_pod *records_plugin(const struct controller *c, const char *node);
 bool records_owns(const struct controller *c, const struct compute_domain *cd, const struct rct *r);
 
 /* Returns the remembered facts about a ComputeDomain; NULL: there are none. records_make() creates them if

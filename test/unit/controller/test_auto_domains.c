@@ -87,13 +87,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 static void settle(struct world *w) {
         const uint64_t end = uv_now(&w->l.loop) + 5000;
         RUN_UNTIL(&w->l.loop, uv_now(&w->l.loop) >= end);
@@ -210,24 +203,27 @@ static void no_event_reports_a_creation_that_may_succeed_later(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(the_pods_of_a_job_get_one_computedomain_that_the_job_owns,
-                                                setup, teardown),
+                                                setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(the_controller_reads_only_labelled_pods_that_have_not_ended,
-                                                setup, teardown),
-                cmocka_unit_test_setup_teardown(the_owner_of_a_group_is_that_of_its_leader, setup, teardown),
+                                                setup, leading_teardown),
+                cmocka_unit_test_setup_teardown(the_owner_of_a_group_is_that_of_its_leader, setup,
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(a_pod_that_is_being_deleted_causes_no_computedomain, setup,
-                                                teardown),
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(an_existing_computedomain_with_the_claim_is_used, setup,
-                                                teardown),
-                cmocka_unit_test_setup_teardown(an_event_reports_a_name_that_is_taken, setup, teardown),
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(an_event_reports_a_name_that_is_taken, setup,
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(
                         an_event_reports_a_pod_that_meets_the_ending_computedomain_of_an_earlier_one, setup,
-                        teardown),
+                        leading_teardown),
                 cmocka_unit_test_setup_teardown(no_event_reports_the_pods_of_an_owner_that_is_being_deleted,
-                                                setup, teardown),
+                                                setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(
-                        an_event_reports_that_the_api_server_refuses_the_computedomain, setup, teardown),
+                        an_event_reports_that_the_api_server_refuses_the_computedomain, setup,
+                        leading_teardown),
                 cmocka_unit_test_setup_teardown(no_event_reports_a_creation_that_may_succeed_later, setup,
-                                                teardown),
+                                                leading_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,13 +144,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 /* Long enough for evictions. A watch without bookmarks becomes stale sometimes, and that time does not count.
  */
 static void pass(struct world *w) {
@@ -227,7 +220,7 @@ static void pods_that_must_stay_are_not_evicted(void **state) {
                 if (w->n_evicted)
                         fail_msg("row %d", row);
                 assert_int_equal(w->n_reads > 0, row == MOVED || row == OF_DAEMON_SET || row == GROUP);
-                teardown((void **)&w);
+                leading_teardown((void **)&w);
         }
         (void)state;
 }
@@ -239,7 +232,7 @@ static void a_standby_evicts_nothing(void **state) {
         assert_int_equal(w->n_reads + w->n_evicted, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, leading_teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_pod_on_a_node_with_failed_IMEX_is_evicted),

@@ -136,13 +136,6 @@ static int setup(void **state) {
         return 0;
 }
 
-static int teardown(void **state) {
-        struct world *w = *state;
-        leading_done(&w->l);
-        free(w);
-        return 0;
-}
-
 static void start(struct world *w) {
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, w->nodes && w->pods);
@@ -396,7 +389,7 @@ static void a_reboot_is_seen_by_the_report_of_the_daemon(void **state) {
 }
 
 int main(void) {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
                 T(a_heartbeat_of_a_kubelet_costs_no_read),
                 T(a_node_that_becomes_not_ready_is_read_until_it_is_ready),
