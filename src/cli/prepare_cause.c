@@ -194,6 +194,13 @@ static bool diagnose_message(struct pod_case *c, const struct pod_object *daemon
                                       "no plugin is registered with the kubelet of %s", c->pod->node);
                 return true;
         }
+        /* The message of the node authorizer in Kubernetes (plugin/pkg/auth/authorizer/node). */
+        if (strstr(whole, "no relationship found between node ")) {
+                diagnosis_add(c->d, reason_cause(CAUSE_CLAIM_NOT_LINKED), NULL,
+                              "the API server did not let the kubelet of %s read the claim yet",
+                              c->pod->node);
+                return true;
+        }
         if (!r)
                 return false;
         if (str_starts(r->anchor, "device-held"))

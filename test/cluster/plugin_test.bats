@@ -32,6 +32,10 @@ none_left() { ! objects_left; }
 
 @test "test names the cause, and deletes the pods that wait" {
 	run -1 plugin test -n "$ns" --image compute-domains/no-such-image:test --timeout 12
+	# On a busy API server the kubelet may retry only after the time limit. Such a run names that cause.
+	if [[ $output == *'[ClaimNotLinked]'* ]]; then
+		run -1 plugin test -n "$ns" --image compute-domains/no-such-image:test --timeout 12
+	fi
 	echo "$output"
 	[[ $output == *'FAIL '* && $output == *CAUSE*'[ContainerFailed]'* ]]
 	eventually 60 none_left

@@ -354,6 +354,18 @@ static void a_driver_that_is_not_registered_is_searched_on_the_node(void **state
         WHY("train-0", "not-registered", COMMAND_PROBLEM);
 }
 
+static void a_kubelet_that_may_not_read_the_claim_yet_retries(void **state) {
+        (void)state;
+        pod_is_created(
+                "Failed to prepare dynamic resources: prepare dynamic resources: fetch ResourceClaim "
+                "train-0.channel: resourceclaims.resource.k8s.io \\u0022train-0.channel\\u0022 is "
+                "forbidden: User \\u0022system:node:a0\\u0022 cannot get resource "
+                "\\u0022resourceclaims\\u0022 in API group \\u0022resource.k8s.io\\u0022 in the namespace "
+                "\\u0022team-b\\u0022: node: no relationship found between node \\u0027a0\\u0027 and this "
+                "object");
+        WHY("train-0", "not-linked", COMMAND_PROBLEM);
+}
+
 /* The kubelet pulls images only after it has prepared the claims. */
 static void an_earlier_refusal_is_no_cause_while_an_image_is_pulled(void **state) {
         (void)state;
@@ -581,6 +593,7 @@ int main(void) {
                 T(a_pod_that_runs_without_a_channel_is_reported),
                 T(a_daemon_that_crashes_is_named_with_its_log),
                 T(a_driver_that_is_not_registered_is_searched_on_the_node),
+                T(a_kubelet_that_may_not_read_the_claim_yet_retries),
                 T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
