@@ -2,6 +2,7 @@
 #include "node/node_main.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
@@ -14,7 +15,7 @@
 #include "base/str.h"
 #include "nvidia/nvml_worker.h"
 
-enum { FLUSH_LIMIT_MS = 2000 };
+enum { FLUSH_LIMIT_MS = 2000, IDLE_MS = 5000 };
 
 /* ---- /proc/driver/nvidia ---- */
 
@@ -64,13 +65,20 @@ static char *proc_driver_folder(const char *alt_proc_devices, const char *root_h
 
 /* ---- the kubelet ---- */
 
+/* Requests, and the lists that they need, fragment the heap. Returns unused pages to the system. */
+static void node_main_on_idle(void *u) {
+        malloc_trim(0);
+}
+
 static void node_main_on_prepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
-        const struct node_main *m = u;
+        struct node_main *m = u;
+        loop_timer_start(&m->idle, IDLE_MS);
         claims_prepare(m->claims, op, claim);
 }
 
 static void node_main_on_unprepare(void *u, struct dra_op *op, const struct dra_claim *claim) {
-        const struct node_main *m = u;
+        struct node_main *m = u;
+        loop_timer_start(&m->idle, IDLE_MS);
         claims_unprepare(m->claims, op, claim);
 }
 
@@ -89,6 +97,7 @@ static void on_registered(void *u, bool ok, const char *error) {
         }
         log_info("registered with the kubelet", kv_str("driver", m->driver->name));
         slice_start(m->slices);
+        loop_timer_start(&m->idle, IDLE_MS);
         if (first)
                 claims_registered(m->claims);
 }
@@ -200,6 +209,7 @@ static void node_main_stop(struct node_main *m, int status) {
                 return;
         m->stopping = true;
         m->status = status;
+        loop_timer_done(&m->idle);
         plugin_shutdown_free(TAKE(m->leaving));
         dra_plugin_free(m->dra);
         m->dra = NULL;
@@ -331,6 +341,7 @@ static int run_plugin(struct node_main *m) {
         uv_loop_init(&m->loop);
         for (size_t i = 0; i < ARRAY_LEN(m->signals); i++)
                 (void)loop_signal_init(&m->signals[i], &m->loop, signums[i], node_main_on_signal, m);
+        loop_timer_init(&m->idle, &m->loop, node_main_on_idle, m);
         m->plugin_dir = file_join(m->flags->plugins_dir, m->driver->name);
         if (node_main_start(m, &e) < 0) {
                 log_error("cannot start", kv_err(&e));

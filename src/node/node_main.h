@@ -96,6 +96,7 @@ struct node_main {
         struct http_server *http, *probes;
         struct dra_plugin *dra;
         struct loop_signal signals[5];
+        struct loop_timer idle; /* expires some seconds after the last request of the kubelet */
         struct arena *selector_arena;
         struct node_selector selector;
         struct plugin_shutdown *leaving; /* not NULL after the process has been asked to end */
