@@ -62,6 +62,10 @@
 #define JOBSET_KIND "JobSet"
 /* label on Pod; by LeaderWorkerSet; for controller: name of the LeaderWorkerSet to which the pod belongs */
 #define LWS_LABEL_NAME "leaderworkerset.sigs.k8s.io/name"
+/* annotation on Pod; by user; for controller, MutatingAdmissionPolicy: name of a group of the workload, or
+ * none. With autoDomains.enabled, a pod with it gets a ComputeDomain as with the label
+ * resource.nvidia.com/auto-domain, one for each group. Pods that Grove manages are left to Grove */
+#define GROVE_ANNOTATION "grove.io/mnnvl-group"
 /* label on Node; by controller, GPU Feature Discovery; for pod affinities of users: clique ID of the NVLink
  * partition of the node. The controller writes it only if it is missing or its own */
 #define GPU_CLIQUE_LABEL "nvidia.com/gpu.clique"

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/names.h"
 #include "base/str.h"
@@ -25,6 +26,7 @@ const struct jd_field auto_pod_meta_fields[] = {
         JD_STR(struct auto_pod_meta, LABEL JOBSET_LABEL_NAME, jobset),
         JD_STR(struct auto_pod_meta, LABEL JOBSET_LABEL_UID, jobset_uid),
         JD_STR(struct auto_pod_meta, LABEL LWS_LABEL_NAME, lws),
+        JD_STR(struct auto_pod_meta, "metadata>annotations>" GROVE_ANNOTATION, group),
         JD_LIST(struct auto_pod_meta, "metadata>ownerReferences", owners, struct auto_owner, owner_fields),
         JD_END,
 };
@@ -89,6 +91,8 @@ static void auto_domain_decide(const struct auto_pod_meta *p, struct auto_pod *r
                 ret->owner = *controller;
                 name_with_uid(controller, name);
         }
+        if (p->group && strcasecmp(p->group, "none") != 0)
+                buf_addf(name, "-%s", p->group);
 }
 
 static bool is_owner(const struct auto_owner *o) {

@@ -2,8 +2,8 @@
 /* auto_domain: names the ComputeDomain of a pod with the label CD_LABEL_AUTO, and its owner. Pure.
  *
  * The controller creates this ComputeDomain. The chart's policy for such pods (policy-auto-domains.yaml) adds
- * the ComputeDomain's claim to them, before they have a UID. So both compute the name from the same metadata,
- * and a change here needs the same change there. */
+ * the ComputeDomain's claim to them, before they have a UID, and the label to pods with GROVE_ANNOTATION. So
+ * both compute the name from the same metadata, and a change here needs the same change there. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +20,7 @@ struct auto_owner {
 struct auto_pod_meta {
         struct kube_object o;
         const char *jobset, *jobset_uid, *lws; /* labels of JobSet and LeaderWorkerSet, NULL when absent */
+        const char *group;                     /* GROVE_ANNOTATION; NULL when absent */
         struct auto_owner *owners;             /* metadata.ownerReferences */
         size_t n_owners;
 };
@@ -42,6 +43,7 @@ extern const struct jd_field auto_pod_fields[];
  *     StatefulSet of the leaders, or the StatefulSet of the group's workers while no leader is known;
  *   - the controlling owner of the pod: "auto-<name>-<UID>";
  *   - the pod itself, if it has no controlling owner: "auto-<name>-pod".
- * Names with a UID contain the first 48 bytes of the name, with "-" for ".", and the first 8 of the UID. A
+ * Names with a UID contain the first 48 bytes of the name, with "-" for ".", and the first 8 of the UID. If
+ * the pod has GROVE_ANNOTATION, "-<group>" follows, so that each group of a workload has a ComputeDomain. A
  * mirror pod gets no ComputeDomain, and neither does a pod whose ComputeDomain would have no valid name. */
 const void *auto_pod_trim(void *meta, struct arena *a);

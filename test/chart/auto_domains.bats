@@ -27,10 +27,10 @@ on=("${channels[@]}" --set resources.computeDomains.autoDomains.enabled=true)
 	is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-controller-domains").spec.validationActions == ["Deny"]'
 }
 
-@test "both policies for pods match only pods with the label" {
+@test "the policies change only pods with the label or the annotation, and check only pods with the label" {
 	render "${on[@]}"
 	is 'named("MutatingAdmissionPolicy"; "compute-domains-auto-domains").spec | .failurePolicy == "Fail" and
-		.matchConstraints.objectSelector.matchLabels == {"resource.nvidia.com/auto-domain": "enabled"} and
+		(.matchConditions | map(.name)) == ["has-label-or-annotation", "has-no-such-claim"] and
 		.matchConstraints.resourceRules == [{apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"]}]'
 	is 'named("MutatingAdmissionPolicyBinding"; "compute-domains-auto-domains").spec.policyName == "compute-domains-auto-domains"'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-auto-domains").spec.matchConstraints.objectSelector.matchExpressions ==

@@ -230,6 +230,23 @@ claiming() { jq -r '[(.spec.initContainers // [])[], .spec.containers[]] | map(s
 	[[ $(labelled a | sed "s|$label: enabled||" | tried | jq -c .spec.resourceClaims) == null ]]
 }
 
+@test "a pod with the annotation of Grove gets the label and a claim for its group, except a pod of Grove" {
+	local group='annotations: {grove.io/mnnvl-group: decoders}' pod
+	annotated() { labelled "$@" | sed "s|$label: enabled|a: b|"; }
+	pod=$(annotated alone "$group" | tried)
+	[[ $(jq -r ".metadata.labels | [.\"$label\", .a] | join(\" \")" <<<"$pod") == 'enabled b' ]]
+	[[ $(jq -r '.spec.resourceClaims[].resourceClaimName' <<<"$pod") == auto-alone-pod-decoders && $(claiming <<<"$pod") == main ]]
+	[[ $(annotated alone "${group/decoders/none}" | tried | jq -c '[.spec.resourceClaims, .metadata.labels]') == '[null,{"a":"b"}]' ]]
+	[[ $(annotated alone "$group" | sed 's|a: b|app.kubernetes.io/managed-by: grove-operator|' | tried | jq -c .spec.resourceClaims) == null ]]
+	run tried < <(annotated alone "${group/decoders/Decoders}")
+	[[ $status != 0 && $output == *'its annotation grove.io/mnnvl-group'* ]]
+	for pod in alone second; do
+		labelled "$pod" "${group/decoders/\"1\"}" | k -n "$ns" create -f - >/dev/null
+		[[ $(claim_of "$pod") == "auto-$pod-pod-1" ]]
+		running "$pod"
+	done
+}
+
 # failure: a labelled pod has no name from which the name of its ComputeDomain follows -> it is rejected
 @test "pods for which there is no ComputeDomain are rejected with a reason" {
 	run tried < <(labelled '' 'generateName: a-')

@@ -17,6 +17,7 @@
         "\"apiVersion\":\"batch/v1\",\"kind\":\"" kind "\",\"name\":\"" name "\",\"uid\":\"" uid             \
         "\",\"controller\":true}]"
 #define LABELS(text) ",\"labels\":{" text "}"
+#define GROUP(name) ",\"annotations\":{\"grove.io/mnnvl-group\":\"" name "\"}"
 #define LWS(name) "\"leaderworkerset.sigs.k8s.io/name\":\"" name "\""
 #define JOBSET(name, uid)                                                                                    \
         "\"jobset.sigs.k8s.io/jobset-name\":\"" name "\",\"jobset.sigs.k8s.io/jobset-uid\":\"" uid "\""
@@ -47,7 +48,8 @@ static void the_name_and_the_owner_follow_from_the_metadata(void **state) {
                 bool leads;
         } cases[] = {
                 { "job-0-x7", JOB, "auto-job-1a2b3c4d", "Job", "job", UID, false },
-                { "x", OWNER("RayCluster", "a.b", "short"), "auto-a-b-short", "RayCluster", "a.b", "short", false },
+                { "x", OWNER("RayCluster", "a.b", "short"), "auto-a-b-short", "RayCluster", "a.b", "short",
+                  false },
                 { "x", OWNER("Job", FORTY "123456789", UID),
                   "auto-abcdefghi-abcdefghi-abcdefghi-abcdefghi-12345678-1a2b3c4d", "Job", FORTY "123456789",
                   UID, false },
@@ -55,8 +57,8 @@ static void the_name_and_the_owner_follow_from_the_metadata(void **state) {
                   "99999999-1", false },
                 { "js-a-0-x7", JOB LABELS(JOBSET("js", "")), "auto-job-1a2b3c4d", "Job", "job", UID, false },
                 { "js-a-0-x7", JOB LABELS(JOBSET("", UID)), "auto-job-1a2b3c4d", "Job", "job", UID, false },
-                { "js-0", JOB LABELS(JOBSET("js", UID) "," LWS("js")), "auto-js-1a2b3c4d", "JobSet", "js", UID,
-                  false },
+                { "js-0", JOB LABELS(JOBSET("js", UID) "," LWS("js")), "auto-js-1a2b3c4d", "JobSet", "js",
+                  UID, false },
                 { "lws-10", OWNER("StatefulSet", "lws", UID) LABELS(LWS("lws")), "auto-lws-10-group",
                   "StatefulSet", "lws", UID, true },
                 { "lws-10-3", OWNER("StatefulSet", "lws-10", UID) LABELS(LWS("lws")), "auto-lws-10-group",
@@ -67,6 +69,12 @@ static void the_name_and_the_owner_follow_from_the_metadata(void **state) {
                 { "lws2-1", JOB LABELS(LWS("lws")), "auto-job-1a2b3c4d", "Job", "job", UID, false },
                 { "-1", JOB LABELS(LWS("")), "auto-job-1a2b3c4d", "Job", "job", UID, false },
                 { "alone", "", "auto-alone-pod", "Pod", "alone", "pod-uid", false },
+                { "job-0-x7", JOB GROUP("1"), "auto-job-1a2b3c4d-1", "Job", "job", UID, false },
+                { "job-0-x7", JOB GROUP("None"), "auto-job-1a2b3c4d", "Job", "job", UID, false },
+                { "js-a-0-x7", JOB LABELS(JOBSET("js", UID)) GROUP("decoders"), "auto-js-1a2b3c4d-decoders",
+                  "JobSet", "js", UID, false },
+                { "lws-1", OWNER("StatefulSet", "lws", UID) LABELS(LWS("lws")) GROUP("2"),
+                  "auto-lws-1-group-2", "StatefulSet", "lws", UID, true },
                 { "a.b-1", LABELS(LWS("a.b")), "auto-a.b-1-pod", "Pod", "a.b-1", "pod-uid", false },
         };
         (void)state;
@@ -95,10 +103,15 @@ static void the_owner_of_a_jobset_has_the_api_version_of_jobsets(void **state) {
 
 static void a_pod_without_a_valid_name_or_owner_gets_no_computedomain(void **state) {
         static const char *const metadata[] = {
-                OWNER("Node", "node-1", UID),        /* a mirror pod */
-                OWNER("Job", "job", "1A2B3C4D"),     OWNER("Job", "job", "1a2b3c4-"),
-                OWNER("Job", "job:x", UID),          JOB LABELS(JOBSET("js", "../../x")),
+                OWNER("Node", "node-1", UID), /* a mirror pod */
+                OWNER("Job", "job", "1A2B3C4D"),
+                OWNER("Job", "job", "1a2b3c4-"),
+                OWNER("Job", "job:x", UID),
+                JOB LABELS(JOBSET("js", "../../x")),
                 JOB LABELS(JOBSET("Js", UID)),
+                JOB GROUP(""),
+                JOB GROUP("A"),
+                JOB GROUP("../x"),
                 "\"ownerReferences\":[{\"kind\":\"Job\",\"name\":\"a\",\"uid\":\"u\",\"controller\":true}]",
         };
         (void)state;
