@@ -357,22 +357,26 @@ static void note_waiting(const struct cd *cd) {
 }
 
 /* The allocation of a shared claim names no node, so the plugin reports for which ComputeDomains such claims
- * wait here. */
+ * wait here. Prepares that failed and wait for a retry count, too: otherwise each retry of the kubelet would
+ * change the report twice. */
 static void ask_for_shared(const struct cd *cd) {
+        const struct op_list *const lists[] = { &cd->claims->ops, &cd->claims->failed };
         const struct op *op;
         _cleanup_(freep) const char **asks = NULL;
         size_t n = 0, cap = 0;
         if (!cd->o.holdings)
                 return;
-        TAILQ_FOREACH (op, &cd->claims->ops, link) {
-                for (size_t i = 0; op->phase == OP_WAITING && i < op->n_requests; i++) {
-                        const struct cd_request *w = cd_request_of(&op->requests[i]);
-                        if (!w->is_shared || !w->domain_name)
-                                continue;
-                        GROW(asks, n, cap);
-                        asks[n++] = w->config.domain_id;
+        for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+                TAILQ_FOREACH (op, lists[l], link) {
+                        bool waits = op->phase == OP_WAITING || op->phase == OP_FAILED;
+                        for (size_t i = 0; waits && i < op->n_requests; i++) {
+                                const struct cd_request *w = cd_request_of(&op->requests[i]);
+                                if (!w->is_shared || !w->domain_name)
+                                        continue;
+                                GROW(asks, n, cap);
+                                asks[n++] = w->config.domain_id;
+                        }
                 }
-        }
         GROW(asks, n, cap);
         asks[n] = NULL;
         holdings_asks(cd->o.holdings, asks);

@@ -176,7 +176,10 @@ void retry_succeeded(const struct op *op) {
 /* ---- kept operations ---- */
 
 static void retry_expired(void *u) {
-        op_drop(u);
+        struct op *op = u;
+        struct claims *c = op->c;
+        op_drop(op);
+        ops_kick(c); /* the driver learns what still waits */
 }
 
 static void keep(struct op *op) {
@@ -268,6 +271,7 @@ static void retry_sweep(void *u) {
                 if (op->retry_over)
                         op_drop(op);
         }
+        ops_kick(r->c); /* the driver learns what still waits */
 }
 
 /* ---- the module ---- */

@@ -632,10 +632,13 @@ static void list_names(struct names *l, const char *dir) {
 }
 
 /* The folders of ComputeDomains on a node: of the one whose IMEX the daemon runs, and of those that pods of
- * the node use. */
+ * the node use. A plugin that assigns channels watches the folder of the partition's domain, also before the
+ * daemon has left the domain of a pod with a claim of the other isolation. */
 static bool is_of_daemon(const struct held *h, const char *name) {
         return !channels_of_host() &&
-               (streq(name, FOLDER_FABRIC_FILE) || streq(name, FOLDER_EDITS_FILE) ||
+               ((channels_standing() &&
+                 streq(name, channels_imex_domain(true, h->domain, plugins[h->node].clique))) ||
+                streq(name, FOLDER_FABRIC_FILE) || streq(name, FOLDER_EDITS_FILE) ||
                 streq(name, MEMORY_FILE) ||
                 streq(name, channels_imex_domain(h->own, h->domain, plugins[h->node].clique)) ||
                 streq(name, imex_domain(h->node)));

@@ -134,6 +134,25 @@ static void a_shared_claim_that_waits_asks_for_the_channel(void **state) {
         reports("asks", false);
 }
 
+/* failure: a Prepare of a shared claim fails -> the node reports its ComputeDomain while the kubelet retries
+ */
+static void a_shared_claim_asks_while_the_kubelet_retries(void **state) {
+        world_stop(w.claims);
+        w.retries = true;
+        world_start(BOOT);
+        assigned(ENTRY(8, DOMAIN_B), 5);
+        for (int i = 0; i < 2; i++) {
+                struct dra_op op = { .timeout_ms = 200 };
+                prepare(&op, "shared", CLAIM_1);
+                world_wait(&op, FAILED);
+                reports("\"asks\":[\"" DOMAIN_A "\"]", true);
+        }
+        struct dra_op end = { 0 };
+        kubelet_unprepare(w.claims, &end, "user", "shared", CLAIM_1);
+        world_wait(&end, UNPREPARED);
+        reports("asks", false);
+}
+
 /* A claim of one node needs no report: its allocation names the node. */
 static void a_local_claim_that_waits_asks_for_nothing(void **state) {
         struct dra_op op = { .timeout_ms = 200 };
@@ -239,6 +258,7 @@ int main(void) {
                 T(a_shared_claim_gets_the_channel_of_its_ComputeDomain),
                 T(claims_of_several_ComputeDomains_use_the_shared_device_of_a_node),
                 T(a_shared_claim_that_waits_asks_for_the_channel),
+                T(a_shared_claim_asks_while_the_kubelet_retries),
                 T(a_local_claim_that_waits_asks_for_nothing),
                 T(a_second_prepare_gets_the_same_device),
                 T(a_later_pod_gets_the_channel_again),
