@@ -12,6 +12,7 @@ static bool is_judged(const struct cd_condition *c) {
                                              CONDITION_PEERS_CONNECTED,
                                              CONDITION_CHANNEL_ASSIGNED,
                                              CONDITION_CHANNEL_AVAILABLE,
+                                             CONDITION_SHARED_CLAIM_AVAILABLE,
                                              CONDITION_IMEX_HEALTHY,
                                              CONDITION_HOST_IMEX_HEALTHY };
         return has_string(types, ARRAY_LEN(types), c->type);
@@ -96,10 +97,11 @@ bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain 
         return diagnose_condition(d, cd, c, NULL);
 }
 
-/* Pods with a node wait neither for other nodes nor for peers, and have a channel device. */
+/* Pods with a node wait neither for other nodes nor for peers, and have a claim and a channel device. */
 static bool delays_node(const struct cd_condition *c, const char *node) {
         return !streq(c->reason, REASON_NODES_MISSING) && !streq(c->type, CONDITION_PEERS_CONNECTED) &&
                !streq(c->type, CONDITION_CHANNEL_AVAILABLE) &&
+               !streq(c->type, CONDITION_SHARED_CLAIM_AVAILABLE) &&
                (!is_about_nodes(c) || find_node(str_or(c->message, ""), node));
 }
 
@@ -125,6 +127,14 @@ bool domain_diagnose_template(struct diagnosis *d, const struct compute_domain *
                 if (has_string(reasons, ARRAY_LEN(reasons), cd->conditions[i].reason))
                         return domain_diagnose_condition(d, cd, &cd->conditions[i]);
         return false;
+}
+
+bool domain_diagnose_shared_claim(struct diagnosis *d, const struct compute_domain *cd) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, CONDITION_SHARED_CLAIM_AVAILABLE) &&
+                    condition_status_decode(cd->conditions[i].status) == STATUS_FALSE)
+                        return domain_diagnose_condition(d, cd, &cd->conditions[i]);
+        return domain_diagnose_template(d, cd);
 }
 
 /* A node, judged by the rules of the controller. */

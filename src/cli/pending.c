@@ -400,7 +400,7 @@ static bool says(const struct pod_case *c, const char *words) {
 
 void pending_diagnose(struct pod_case *c) {
         struct inventory inv;
-        if (c->asks && diagnose_claim(c))
+        if (c->asks && (diagnose_claim(c) || named_claim_diagnose(c) || named_claim_diagnose_ending(c)))
                 return;
         if (says(c, "nil or empty request mappings")) {
                 diagnosis_add(

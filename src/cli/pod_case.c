@@ -19,6 +19,14 @@ static const struct compute_domain *domain_with_template(const struct view *v, c
         return NULL;
 }
 
+static const struct compute_domain *domain_with_claim(const struct view *v, const char *ns,
+                                                      const char *claim) {
+        VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd)
+        if (streq(cd->o.meta.ns, ns) && cd->channel && streq(cd->channel->claim_name, claim))
+                return cd;
+        return NULL;
+}
+
 static bool template_is_for_channel(const struct rct *r) {
         for (size_t i = 0; i < r->n_requests; i++)
                 if (streq(r->requests[i].device_class, CD_CLASS_CHANNEL))
@@ -51,7 +59,8 @@ static int look_at_claim(struct pod_case *c, const struct pod_claim *x) {
         c->template_name = x->template;
         c->claim = view_find(c->v, VIEW_CLAIMS, ns, pod_object_claim(c->pod, x));
         c->template = view_find(c->v, VIEW_TEMPLATES, ns, x->template);
-        c->cd = x->template ? domain_with_template(c->v, ns, x->template) : NULL;
+        c->cd = x->template ? domain_with_template(c->v, ns, x->template)
+                            : domain_with_claim(c->v, ns, x->claim);
         if (c->claim)
                 return claim_is_for_channel(c->claim) ? 2 : 0;
         if (c->template)

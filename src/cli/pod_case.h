@@ -36,6 +36,14 @@ const char *pod_case_since(const struct diagnosis *d, int64_t time);
 void pending_diagnose(struct pod_case *c); /* the pod has no node */
 void prepare_diagnose(struct pod_case *c); /* the pod has a node, and its containers do not run */
 void running_diagnose(struct pod_case *c); /* the pod runs: is NVLink used? */
+/* Adds the cause why the claim that the pod names does not exist. Returns whether there is one. */
+bool named_claim_diagnose(struct pod_case *c);
+/* Adds the cause why a pod with CD_LABEL_AUTO or GROVE_ANNOTATION names no claim. Returns whether it is such
+ * a pod. */
+bool named_claim_diagnose_label(struct pod_case *c);
+/* Adds the cause that the ComputeDomain of a pod with the label is that of an earlier workload, and is being
+ * deleted. Returns whether it is. */
+bool named_claim_diagnose_ending(struct pod_case *c);
 /* Adds the cause from the condition ChannelAvailable of the ComputeDomain. Returns whether there is one.
  * `has_affinity`: the pod must run in the partition of its siblings. */
 bool shortage_diagnose(struct pod_case *c, bool has_affinity);
@@ -47,6 +55,9 @@ bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain
 bool domain_is_connecting(const struct view *v, const struct cd_condition *c);
 /* Adds the cause from the condition Ready if it explains why the claim template is missing. */
 bool domain_diagnose_template(struct diagnosis *d, const struct compute_domain *cd);
+/* Adds the cause from the conditions SharedClaimAvailable and Ready if it explains why the shared claim is
+ * missing. */
+bool domain_diagnose_shared_claim(struct diagnosis *d, const struct compute_domain *cd);
 /* Adds the cause from one condition, unless it is True or harmless. Returns whether there is one. */
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c);

@@ -366,7 +366,7 @@ void prepare_diagnose(struct pod_case *c) {
                               c->pod->node);
                 return;
         }
-        if (diagnose_container(c) || diagnose_event(c, newest))
+        if (diagnose_container(c) || diagnose_event(c, newest) || named_claim_diagnose_ending(c))
                 return;
         if (c->prepare && c->prepare->message) {
                 diagnosis_line(c->d, TERM_WAIT, "channel", "not given to the pod yet");

@@ -60,6 +60,7 @@ const struct jd_field pod_object_fields[] = {
         JD_STRS(struct pod_object, "metadata>finalizers", finalizers),
         JD_INT(struct pod_object, "metadata>deletionGracePeriodSeconds", grace),
         JD_STR(struct pod_object, "metadata>annotations>" IMEX_ANNOTATION_WITHHELD, withheld),
+        JD_STR(struct pod_object, "metadata>annotations>" GROVE_ANNOTATION, grove_group),
         JD_STR(struct pod_object, "spec>nodeName", node),
         JD_OBJ(struct pod_object, "spec", selector, node_selector_spec_fields),
         JD_STR(struct pod_object, "spec>restartPolicy", restart_policy),

@@ -85,6 +85,7 @@ struct pod_object {
         const char *restart_policy;
         const struct daemon_pod *daemon; /* the same Pod, if it is a daemon of this driver; otherwise NULL */
         const struct plugin_pod *plugin; /* the same Pod, if it is a kubelet plugin of this driver */
+        const char *grove_group;         /* annotation GROVE_ANNOTATION; NULL: none */
         const char *withheld;            /* annotation IMEX_ANNOTATION_WITHHELD of a plugin; NULL: none */
 };
 extern const struct jd_field pod_object_fields[];

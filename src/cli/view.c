@@ -296,6 +296,8 @@ void view_find_driver(struct view *v) {
                 v->driver_ns = d->o.meta.ns;
                 v->own_channels = streq(isolation, "channel");
                 v->hosts = streq(mode, "hostManaged");
+                v->auto_domains =
+                        streq(workload_object_env(d, "compute-domain-controller", "AUTO_DOMAINS"), "true");
         }
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
         if (!v->driver_ns && workload_object_is_ours(d, "compute-domain-kubelet-plugin"))

@@ -65,6 +65,7 @@ struct view {
         bool looked_for_driver;
         bool own_channels; /* the installation has imex.isolation=channel */
         bool hosts;        /* the installation has imex.mode=hostManaged */
+        bool auto_domains; /* the installation has autoDomains.enabled */
 };
 
 void view_init(struct view *v, struct source *s);

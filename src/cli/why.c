@@ -28,6 +28,8 @@ static bool pod_runs(const struct pod_object *p) {
 }
 
 static void diagnose_other(struct diagnosis *d, struct pod_case *c) {
+        if (named_claim_diagnose_label(c))
+                return;
         if (pod_runs(c->pod)) {
                 diagnosis_add(d, reason_cause(CAUSE_NO_CHANNEL_REQUESTED), NULL,
                               "the pod names no claim of a ComputeDomain");

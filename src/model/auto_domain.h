@@ -11,6 +11,9 @@
 #include "base/json.h"
 #include "kube/kube_object.h"
 
+/* The name of the entry in spec.resourceClaims that the policy adds. */
+#define AUTO_DOMAIN_ENTRY "auto-domain"
+
 struct auto_owner {
         const char *api_version, *kind, *name, *uid;
         bool controller;

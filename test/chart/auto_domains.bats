@@ -32,6 +32,9 @@ on=("${channels[@]}" --set resources.computeDomains.autoDomains.enabled=true)
 	is 'named("MutatingAdmissionPolicy"; "compute-domains-auto-domains").spec | .failurePolicy == "Fail" and
 		(.matchConditions | map(.name)) == ["has-label-or-annotation", "has-no-such-claim"] and
 		.matchConstraints.resourceRules == [{apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"]}]'
+	# `kubectl compute-domains why` knows the claim by the name of its entry.
+	is 'named("MutatingAdmissionPolicy"; "compute-domains-auto-domains").spec | ([.matchConditions[].expression] | add) + .mutations[0].applyConfiguration.expression |
+		[scan("name(?: ==|:) .([a-z-]+).") | .[0]] | unique == [$entry]' --arg entry "$(sed -n 's/^#define AUTO_DOMAIN_ENTRY "\(.*\)"$/\1/p' "$checkout/src/model/auto_domain.h")"
 	is 'named("MutatingAdmissionPolicyBinding"; "compute-domains-auto-domains").spec.policyName == "compute-domains-auto-domains"'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-auto-domains").spec.matchConstraints.objectSelector.matchExpressions ==
 		[{key: "resource.nvidia.com/auto-domain", operator: "Exists"}]'
