@@ -201,6 +201,28 @@ may_watch() {
 	[ -e "$chart/crds/resource.nvidia.com_computedomainfabrics.yaml" ]
 }
 
+# granted VERBS: what the roles of controller, plugin and daemon allow, with each option that adds rules, in the form of test/agree/forms.
+granted() {
+	local domains=resources.computeDomains
+	render --set "$domains.imex.isolation=channel,$domains.rackDomains.enabled=true,$domains.autoDomains.enabled=true,$domains.imex.evictAfterMinutes=5"
+	jq --raw-output --arg verbs "$1" '.[] | select((.kind == "ClusterRole" or .kind == "Role") and (.metadata.name | test("-(controller|kubeletplugin|daemon)$"))) |
+		.rules[] | .apiGroups[] as $group | .resources[] as $resource | .verbs[] | select(test($verbs)) | . + " " +
+		($resource | sub("(?<sub>/.*)?$"; (if $group == "" then "" else "." + $group end) + (.sub // "")))' <<<"$objects" | sort -u
+}
+
+# test/agree/collect records the requests of the programs, and test/agree/left-out has the resources that it omits.
+@test "the roles allow each request that the programs send, and no write that they do not send" {
+	local sent=$BATS_TEST_TMPDIR/sent
+	awk '!/^#/ { print ($1 == "apply" ? "patch" : $1), $2 } $1 == "apply" { print "create", $2 }' "$checkout/test/agree/forms" | sort -u >"$sent"
+	[[ $(wc -l <"$sent") -gt 50 ]]
+	granted . >"$BATS_TEST_TMPDIR/granted"
+	[[ -z $(comm -13 "$BATS_TEST_TMPDIR/granted" "$sent" | tee /dev/stderr) ]]
+	granted '^(create|update|patch|delete)$' | grep -vFf <(grep -E '^[a-z./0-9]+$' "$checkout/test/agree/left-out") >"$BATS_TEST_TMPDIR/writes"
+	# The API server checks `binding` for another request. The cliques of the Go driver are deleted only in unit tests, without HTTP.
+	[[ $(comm -23 "$BATS_TEST_TMPDIR/writes" "$sent" | tee /dev/stderr | tr '\n' ',') == \
+		"delete computedomaincliques.resource.nvidia.com,patch resourceclaims.resource.k8s.io/binding," ]]
+}
+
 @test "with serviceAccount.create=false controller and plugin use existing accounts and roles" {
 	render --set serviceAccount.create=false --set serviceAccount.name=theirs
 	is '[controller, plugin] | map(.spec.serviceAccountName) == ["theirs-controller", "theirs-kubeletplugin"]'
