@@ -22,8 +22,11 @@ setup() { ns_begin; }
 teardown() { ns_end; }
 
 # members APP N: a Deployment of N pods of the ComputeDomain APP, with one GPU each, or one pod per node if SPREAD is
-# set. Each pod prints the name and the number of its channel's file.
+# set. Each pod has its own claim, or all pods have the claim APP if SHARED is set. Each pod prints the name and the
+# number of its channel's file.
 members() {
+	local name=resourceClaimTemplateName
+	[[ -z ${SHARED:-} ]] || name=resourceClaimName
 	k -n "$ns" apply -f - >/dev/null <<END
 apiVersion: apps/v1
 kind: Deployment
@@ -36,7 +39,7 @@ spec:
     spec:
       terminationGracePeriodSeconds: 0
       affinity: ${SPREAD:+{podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {matchLabels: {app: $1\}\}, topologyKey: kubernetes.io/hostname\}]\}\}}
-      resourceClaims: [{name: channel, resourceClaimTemplateName: $1}]
+      resourceClaims: [{name: channel, $name: $1}]
       containers:
       - name: main
         image: compute-domains/busybox:test
@@ -110,4 +113,33 @@ with_own_channels() {
 	done
 	[[ $(printf '%s\n' "${ids[@]}" | grep -c .) == 4 && $(printf '%s\n' "${ids[@]}" | sort -u | wc -l) == 4 ]]
 	table_is '.items[0] | [.channels[] | select(.releasing | not)] | length == 4'
+}
+
+claim_is() { k -n "$ns" get resourceclaim "$1" -o json | jq -e "$2" >/dev/null; }
+labelled() { [[ $(k get nodes -l resource.nvidia.com/shared-channel=true -o name | wc -l) == "$1" ]]; }
+# failure: a whole rack runs one workload with one claim -> all 72 containers have the same channel, which is not 0
+@test "seventy-two pods on eighteen nodes share one claim: the same channel in every container, and not 0" {
+	with_own_channels
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: train}
+spec: {numNodes: 0, channel: {resourceClaim: {name: train}}}
+END
+	eventually 60 condition_is train SharedClaimAvailable True
+	eventually 60 labelled 18
+	SHARED=yes members train 72
+	eventually 400 pods_are train Running 72
+	local id
+	id=$(channel_of train 72)
+	[[ $(on_nodes app=train) == '18 4' ]]
+	[[ $(k -n "$ns" get resourceclaims -o name) == resourceclaim.resource.k8s.io/train ]]
+	claim_is train '.status.reservedFor | length == 72'
+	table_is ".items | length == 1 and .[0].nodes == 18 and ([.[0].channels[] | select(.releasing | not) | .id] == [$id])"
+	# The claim stays while no pod uses it, and ends with its ComputeDomain.
+	k -n "$ns" delete deployment train >/dev/null
+	eventually 120 claim_is train '(.status.reservedFor // []) == [] and .status.allocation != null'
+	k -n "$ns" delete computedomain train --timeout=60s >/dev/null
+	k -n "$ns" wait --for=delete resourceclaim/train --timeout=60s >/dev/null
+	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
 }
