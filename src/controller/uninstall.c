@@ -14,26 +14,51 @@
 #include "base/loop.h"
 #include "base/mem.h"
 #include "kube/kube_informer.h"
+#include "kube/kube_pages.h"
 #include "model/daemon_report.h"
 
 #define SCALE_DOWN "{\"spec\":{\"replicas\":0}}"
 #define IN_BACKGROUND                                                                                        \
         "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"propagationPolicy\":\"Background\"}"
+#define UNLABEL "{\"metadata\":{\"labels\":{\"" CD_LABEL_SHARED "\":null}}}"
+enum { UNLABEL_AT_ONCE = 16 };
 
 /* The subresource of a Deployment that is patched: its answer is a Scale. */
 static const struct kube_resource deployment_scale = { "apps", "v1", "deployments", "Scale", true, NULL };
+
+/* A place for one request that removes the label of a Node. */
+struct unlabel {
+        struct uninstall *x;
+        struct kube_call *call;
+};
 
 struct uninstall {
         struct uninstall_options o;
         struct loop_timer deadline;
         struct kube_call *call;
         struct kube_informer *controllers, *daemons;
+        struct kube_pages *nodes; /* Nodes with the label of shared claims */
+        struct unlabel unlabel[UNLABEL_AT_ONCE];
+        char **names;                    /* of these Nodes */
+        size_t n_names, cap_names, next; /* the first `next` have been requested */
+        size_t n_unlabelled, n_labelled; /* removed; not removed */
         struct err failing; /* why there is no progress, for the message at the time-out; kind 0: unknown */
 };
+
+static void unlabel_end(struct uninstall *x) {
+        for (size_t i = 0; i < ARRAY_LEN(x->unlabel); i++)
+                kube_cancel(TAKE(x->unlabel[i].call));
+        kube_pages_free(TAKE(x->nodes));
+        for (size_t i = 0; i < x->n_names; i++)
+                free(x->names[i]);
+        free(TAKE(x->names));
+        x->n_names = x->cap_names = x->next = 0;
+}
 
 static void uninstall_finish(struct uninstall *x, const struct err *e) {
         loop_timer_stop(&x->deadline);
         kube_cancel(TAKE(x->call));
+        unlabel_end(x);
         kube_informer_free(TAKE(x->controllers));
         kube_informer_free(TAKE(x->daemons));
         x->o.done(x->o.u, e);
@@ -159,6 +184,83 @@ static void delete_daemons(struct uninstall *x) {
                                                                   .u = x });
 }
 
+/* ---- what is left of shared claims ---- */
+
+static void unlabel_more(struct uninstall *x);
+
+static void on_unlabelled(void *u, yyjson_val *obj, const struct err *e) {
+        struct unlabel *p = u;
+        struct uninstall *x = p->x;
+        p->call = NULL;
+        if (!e || e->kind == ERR_NOT_FOUND)
+                x->n_unlabelled++;
+        else if (!x->n_labelled++)
+                log_warn("cannot remove the label of shared claims from a Node",
+                         kv_str("label", CD_LABEL_SHARED), kv_err(e));
+        unlabel_more(x);
+}
+
+/* The DaemonSet matters more than the labels: an error delays its deletion by a few attempts only. */
+static void unlabel_more(struct uninstall *x) {
+        bool busy = false;
+        for (size_t i = 0; i < ARRAY_LEN(x->unlabel); i++) {
+                struct unlabel *p = &x->unlabel[i];
+                if (!p->call && x->next < x->n_names)
+                        p->call = kube_start(x->o.client, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
+                                                                                  .res = &kube_nodes,
+                                                                                  .name = x->names[x->next++],
+                                                                                  .body = str_from(UNLABEL),
+                                                                                  .metadata_only = true,
+                                                                                  .done = on_unlabelled,
+                                                                                  .u = p });
+                busy = busy || p->call;
+        }
+        if (busy)
+                return;
+        if (x->n_names)
+                log_info("the label of shared claims is removed", kv_int("nodes", (int64_t)x->n_unlabelled),
+                         kv_int("failed", (int64_t)x->n_labelled));
+        unlabel_end(x);
+        delete_daemons(x);
+}
+
+/* Without the right to list Nodes (imex.isolation=domain), no Node has the label. */
+static void on_labelled(void *u, yyjson_val *list, bool last, const struct err *e) {
+        struct uninstall *x = u;
+        yyjson_val *item;
+        size_t n, max;
+        if (e && e->kind != ERR_DENIED)
+                log_warn("cannot list the Nodes with the label of shared claims",
+                         kv_str("label", CD_LABEL_SHARED), kv_err(e));
+        if (e) {
+                unlabel_end(x);
+                delete_daemons(x);
+                return;
+        }
+        yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item) {
+                const char *name = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(item, "metadata"), "name"));
+                if (!name)
+                        continue;
+                GROW(x->names, x->n_names, x->cap_names);
+                x->names[x->n_names++] = xstrdup(name);
+        }
+        if (last)
+                unlabel_more(x);
+}
+
+static void list_labelled(struct uninstall *x) {
+        for (size_t i = 0; i < ARRAY_LEN(x->unlabel); i++)
+                x->unlabel[i].x = x;
+        x->n_unlabelled = x->n_labelled = 0;
+        x->nodes =
+                kube_pages_new(x->o.client, &(struct kube_pages_options){ .res = &kube_nodes,
+                                                                          .label_selector = CD_LABEL_SHARED,
+                                                                          .metadata_only = true,
+                                                                          .page = on_labelled,
+                                                                          .u = x });
+        kube_pages_start(x->nodes, false);
+}
+
 /* Without the right to delete it (imex.isolation=domain), there is no such slice. */
 static void on_slice_deleted(void *u, yyjson_val *obj, const struct err *e) {
         struct uninstall *x = u;
@@ -167,7 +269,7 @@ static void on_slice_deleted(void *u, yyjson_val *obj, const struct err *e) {
         if (e && e->kind != ERR_NOT_FOUND && e->kind != ERR_DENIED)
                 log_warn("cannot delete the ResourceSlice of shared claims", kv_str("name", CD_SLICE_SHARED),
                          kv_err(e));
-        delete_daemons(x);
+        list_labelled(x);
 }
 
 static void check_controllers(struct uninstall *x) {
@@ -257,6 +359,7 @@ void uninstall_free(struct uninstall *x) {
         if (!x)
                 return;
         kube_cancel(x->call);
+        unlabel_end(x);
         kube_informer_free(x->controllers);
         kube_informer_free(x->daemons);
         loop_timer_done(&x->deadline);

@@ -5,7 +5,8 @@
  * A daemon's Pod cannot end without the plugin of its node, because the kubelet has to unprepare its claim.
  * So the daemons are deleted first. The controller would recreate their DaemonSet, so the program scales the
  * controller to 0 and waits until its Pods have ended. Then it deletes the ResourceSlice of shared claims,
- * which no plugin owns, and the DaemonSet, and with it the Pods.
+ * which no plugin owns, removes the Node label that this slice selects, and deletes the DaemonSet, and with
+ * it the Pods. In host-managed mode there is no DaemonSet.
  *
  * A daemon that is in use ends when no claim of the ComputeDomain is prepared on its node, which may take
  * days. The program logs such a daemon, with the cause that the daemon reports, and does not wait for it. It

@@ -28,11 +28,21 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 		{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]'
 }
 
-@test "the hook's account may delete the slice of shared claims, and no other" {
-	render --set resources.computeDomains.imex.isolation=channel
-	is "$hooks"' | kind("ClusterRole")[0].rules == [{apiGroups: ["resource.k8s.io"], resources: ["resourceslices"],
-		resourceNames: ["compute-domain.nvidia.com-shared"], verbs: ["delete"]}]'
-	is "$hooks"' | kind("ClusterRoleBinding")[0] | .roleRef.name == "compute-domains-uninstall" and .metadata.annotations["helm.sh/hook-weight"] == "0"'
+@test "with channels, the hook's account may delete the slice of shared claims, and no other, and change nodes as the controller may" {
+	local imex=resources.computeDomains.imex mode
+	for mode in "" featureGates.HostManagedIMEX=true nameOverride=other,namespaceOverride=elsewhere; do
+		render --set $imex.isolation=channel --set "$mode"
+		is "$hooks"' | kind("ClusterRole")[0].rules == [
+			{apiGroups: ["resource.k8s.io"], resources: ["resourceslices"], resourceNames: ["compute-domain.nvidia.com-shared"], verbs: ["delete"]},
+			{apiGroups: [""], resources: ["nodes"], verbs: ["list", "patch"]}]'
+		is "$hooks"' | kind("ClusterRoleBinding")[0] | .roleRef.name == .metadata.name and .metadata.annotations["helm.sh/hook-weight"] == "0"'
+		is "($hooks"' | kind("ServiceAccount")[0].metadata) as $account | kind("ValidatingAdmissionPolicy") |
+			map(select(.metadata.name | endswith("-controller-nodes")))[0].spec.matchConditions[0].expression |
+			contains("system:serviceaccount:\($account.namespace):\($account.name)\u0027") and contains("service-account-controller\u0027")'
+	done
+	render
+	is "$hooks"' | kind("ClusterRole") == []'
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-nodes") | tostring | contains("-uninstall") | not'
 }
 
 @test "the hook waits for the controller's pods, and for no others" {
@@ -55,9 +65,11 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	done
 }
 
-@test "with host-managed IMEX there are no daemons to remove" {
+@test "with host-managed IMEX there are no daemons to remove, and without channels no hook" {
 	render --set featureGates.HostManagedIMEX=true
 	is "$hooks == []"
+	render --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel
+	is "$hooks"' | kind("Job") | length == 1'
 	render --set resources.computeDomains.enabled=false --set resources.gpus.enabled=true
 	is "$hooks == []"
 }

@@ -9,6 +9,7 @@ setup_file() { with_driver 3; }
 setup() { ns_begin; }
 # Only the driver removes what is left.
 teardown() {
+	"$cluster/host-imex" all stop
 	with_driver 3
 	ns_end
 }
@@ -54,6 +55,25 @@ no_daemon_claims() {
 	follow '## Uninstall' 2
 	! k get computedomains -A || false
 	! k get computedomainfabrics || false
+}
+
+labelled() { [[ $(k get nodes -l resource.nvidia.com/shared-channel -o name | wc -l) == "$1" ]]; }
+# failure: the driver is uninstalled after shared claims -> the hook removes their slice and the label of the nodes
+@test "after shared claims, helm uninstall removes their slice and the label of the nodes" {
+	"$cluster/host-imex" all start
+	with_driver 3 --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel
+	k -n "$ns" apply -f - >/dev/null <<END
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata: {name: d}
+spec: {numNodes: 0, channel: {resourceClaim: {name: d}}}
+END
+	eventually 60 condition_is d SharedClaimAvailable True
+	eventually 60 labelled 3
+	follow '## Uninstall' 1
+	labelled 0
+	! k get resourceslice compute-domain.nvidia.com-shared || false
+	none_of_the_cluster
 }
 
 # failure: helm uninstall under pods -> daemons in use continue, also under the next release

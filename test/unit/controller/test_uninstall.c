@@ -19,6 +19,7 @@
 #define SCALE "/apis/apps/v1/namespaces/ns/deployments/the-controller/scale"
 #define SET "/apis/apps/v1/namespaces/ns/daemonsets/compute-domain-daemon"
 #define SLICE "/apis/resource.k8s.io/v1/resourceslices/" CD_SLICE_SHARED
+#define NODES "/api/v1/nodes"
 #define DOMAIN "aaaaaaaa-0000-4000-8000-000000000001"
 #define POD(name, version, annotations)                                                                      \
         "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" name         \
@@ -51,6 +52,10 @@ struct world {
         bool scaled, deleted, done, failed;
         unsigned slice_code; /* the answer to the deletion of the slice of shared claims; 0: 200 */
         bool slice_deleted;
+        unsigned n_nodes;    /* with the label of shared claims */
+        unsigned nodes_code; /* the answer to the list; 0: 200 */
+        unsigned label_code; /* the answer to the first removal of a label; 0: 200 */
+        unsigned n_unlabelled, n_refused;
         struct err e;
 };
 
@@ -110,6 +115,48 @@ static void on_slice(struct world *w, struct fake_conn *c, const struct fake_req
                            "{\"apiVersion\":\"v1\",\"kind\":\"Status\",\"status\":\"Success\"}");
 }
 
+static void list_nodes(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(64 << 10);
+        assert_string_equal(fake_query(r, "labelSelector"), "resource.nvidia.com/shared-channel");
+        if (w->nodes_code) {
+                fake_refuse(c, (int)w->nodes_code, "not you");
+                return;
+        }
+        buf_addf(&b, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
+        for (unsigned i = 0; i < w->n_nodes; i++)
+                buf_addf(&b, "%s{\"kind\":\"Node\",\"metadata\":{\"name\":\"n%u\",\"uid\":\"n%u\"}}",
+                         i ? "," : "", i, i);
+        buf_addf(&b, "]}");
+        fake_list(c, r, "Node", buf_str(&b));
+}
+
+/* The list of the Nodes with the label, and the removal of the label. */
+static void on_nodes(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        assert_true(w->slice_deleted);
+        assert_false(w->deleted);
+        if (streq(r->method, "GET")) {
+                list_nodes(w, c, r);
+                return;
+        }
+        assert_string_equal(r->method, "PATCH");
+        assert_string_equal(r->body,
+                            "{\"metadata\":{\"labels\":{\"resource.nvidia.com/shared-channel\":null}}}");
+        const char *name = r->path + strlen(NODES "/");
+        if (w->label_code && !w->n_refused++) {
+                if (w->label_code == 404)
+                        fake_missing(c, "", "nodes", "n0");
+                else
+                        fake_refuse(c, (int)w->label_code, "not this one");
+        } else {
+                _cleanup_(freep) char *answer =
+                        xasprintf("{\"apiVersion\":\"meta.k8s.io/v1\",\"kind\":\"PartialObjectMetadata\","
+                                  "\"metadata\":{\"name\":\"%.*s\"}}",
+                                  (int)strcspn(name, "?"), name);
+                w->n_unlabelled++;
+                fake_reply(c, 200, NULL, answer);
+        }
+}
+
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
         if (w->away) {
@@ -119,6 +166,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 on_scale(w, c, r);
         } else if (strncmp(r->path, SLICE, strlen(SLICE)) == 0) {
                 on_slice(w, c, r);
+        } else if (strncmp(r->path, NODES, strlen(NODES)) == 0) {
+                on_nodes(w, c, r);
         } else if (strncmp(r->path, SET, strlen(SET)) == 0) {
                 on_delete(w, c, r);
         } else {
@@ -303,6 +352,37 @@ static void the_slice_of_shared_claims_is_deleted_before_the_daemonset(void **st
         }
 }
 
+/* failure: the chart is uninstalled after shared claims -> no Node keeps the label that their ResourceSlice
+ * selects */
+static void the_label_of_shared_claims_is_removed_from_every_node(void **state) {
+        struct world *w = *state;
+        w->n_nodes = 50;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_false(w->failed);
+        assert_true(w->deleted);
+        assert_int_equal(w->n_unlabelled, 50);
+}
+
+/* failure: the Nodes cannot be listed, or one cannot be changed -> the rest of the uninstallation continues
+ */
+static void a_label_that_cannot_be_removed_does_not_delay_the_rest(void **state) {
+        static const unsigned codes[][2] = { { 403, 0 }, { 400, 0 }, { 0, 403 }, { 0, 404 }, { 0, 422 } };
+        struct world *w = *state;
+        w->n_nodes = 3;
+        for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+                w->nodes_code = codes[i][0];
+                w->label_code = codes[i][1];
+                w->n_unlabelled = w->n_refused = 0;
+                w->slice_deleted = w->deleted = w->done = false;
+                begin(w, 60000);
+                RUN_UNTIL(&w->loop, w->done);
+                assert_false(w->failed);
+                assert_true(w->deleted);
+                assert_int_equal(w->n_unlabelled, w->nodes_code ? 0 : 2);
+        }
+}
+
 static void requests_are_retried_while_the_server_is_away(void **state) {
         struct world *w = *state;
         w->away = 2;
@@ -335,6 +415,8 @@ int main(void) {
                 T(a_controller_that_does_not_stop_is_an_error_and_the_daemonset_stays),
                 T(a_refusal_is_an_error_that_names_the_object),
                 T(the_slice_of_shared_claims_is_deleted_before_the_daemonset),
+                T(the_label_of_shared_claims_is_removed_from_every_node),
+                T(a_label_that_cannot_be_removed_does_not_delay_the_rest),
                 T(requests_are_retried_while_the_server_is_away),
                 T(a_server_that_stays_away_is_an_error),
         };
