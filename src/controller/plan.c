@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/plan.h"
 
+#include <string.h>
+
 #include "api/names.h"
 #include "api/opaque.h"
 #include "api/reasons.h"
@@ -9,6 +11,7 @@
 #include "rules/message.h"
 #include "rules/racks.h"
 #include "rules/rules.h"
+#include "rules/shared_claim.h"
 
 enum { MAX_BODY = 4 << 20 };
 
@@ -270,6 +273,22 @@ static void want_shared_claim(struct work *w, struct verdict_problem *problem) {
                                            in->cd->o.meta.ns, in->cd->channel->shared_template_name));
 }
 
+/* Such a PodGroup stays Pending if it needs several nodes, so this hides that the shared claim is usable, but
+ * no other reason. Of several claims, the message names the one that sorts first. */
+static void report_grouped(struct work *w) {
+        const struct plan_input *in = w->in;
+        const struct claim_record *first = NULL;
+        if (w->shared_claim.type && !streq(w->shared_claim.reason, REASON_SHARED_CLAIM_CREATED))
+                return;
+        for (size_t i = 0; i < in->n_grouped; i++)
+                if (!first || strcmp(in->grouped[i]->o.meta.name, first->o.meta.name) < 0)
+                        first = in->grouped[i];
+        if (first)
+                claim_condition(w, false, REASON_GROUP_ON_ONE_NODE,
+                                shared_claim_on_one_node(in->cd, first->o.meta.name, first->group->name,
+                                                         mode_assigns_channels(in->mode), w->a));
+}
+
 /* ---- a ComputeDomain that does not end ---- */
 
 static struct verdict_input verdict_input(const struct work *w, const struct verdict_problem *problem) {
@@ -434,6 +453,7 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         struct membership all;
         want_workload_rct(w, false, problem);
+        report_grouped(w);
         report_changed(w, problem);
         if (is_go(in)) {
                 const struct go_facts go = { .cd = in->cd,
@@ -462,6 +482,7 @@ static void plan_without_daemons(struct work *w, struct verdict_problem *problem
         if (channel->shared_template_name && !want_workload_rct(w, true, problem))
                 missing = channel->shared_template_name;
         want_shared_claim(w, problem);
+        report_grouped(w);
         report_changed(w, problem);
         if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };

@@ -38,6 +38,9 @@ struct plan_input {
         bool claim_taken;      /* another claim has the name of its shared claim */
         const struct claim_record *const *claims; /* the claims that the controller created for it */
         size_t n_claims;
+        /* Always: claims for a channel of one node that PodGroups share. */
+        const struct claim_record *const *grouped;
+        size_t n_grouped;
         /* Objects that the Go driver left, in all namespaces of the configuration. `pods` contains the Pods
          * of its daemons that have not ended. */
         const struct daemonset *const *sets;

@@ -6,7 +6,7 @@
 #include "api/pod_group.h"
 #include "api/reasons.h"
 #include "base/log.h"
-#include "rules/message.h"
+#include "rules/shared_claim.h"
 
 /* The API server answers 404 for a group, or a version of it, that it does not serve. */
 static bool is_unserved(const struct err *e) {
@@ -22,44 +22,28 @@ struct pod_groups {
 
 /* ---- PodGroups that share a claim for a channel of one node ---- */
 
-/* What to write instead. */
-static const char *pod_groups_remedy(const struct cd_channel *channel, struct arena *a) {
-        if (channel->claim_name)
-                return message_of(
-                        a,
-                        "recreate the PodGroup with ResourceClaim %s, which Pods on several nodes can "
-                        "share",
-                        channel->claim_name);
-        if (channel->shared_template_name)
-                return message_of(a,
-                                  "recreate the PodGroup with the claim template %s, whose claims Pods on "
-                                  "several nodes can share",
-                                  channel->shared_template_name);
-        return message_of(
-                a,
-                "recreate the PodGroup without the claim in spec.resourceClaims, and let each Pod name "
-                "the claim template %s in its own spec.resourceClaims",
-                str_or(channel->template_name, ""));
-}
-
 static void pod_groups_report(struct controller *c, const struct claim_record *r) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         const struct claim_group *g = r->group;
         const struct compute_domain *cd = records_domain(c, g->domain_uid);
         if (!cd || !cd->channel || !streq(cd->o.meta.ns, r->o.meta.ns))
                 return;
-        event_record(
-                c->events,
-                &(struct event_about){ g->api_version, CLAIM_GROUP_KIND, r->o.meta.ns, g->name, g->uid },
-                EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE,
-                "ResourceClaim %s, which the Pods of this group share, is for a channel of ComputeDomain "
-                "'%s'. A channel belongs to one node, so all these Pods can only run on the same node. "
-                "For Pods on several nodes, %s",
-                r->o.meta.name, cd->o.meta.name, pod_groups_remedy(cd->channel, a));
+        event_record(c->events,
+                     &(struct event_about){ g->api_version, CLAIM_GROUP_KIND, r->o.meta.ns, g->name, g->uid },
+                     EVENT_WARNING, REASON_POD_GROUP_ON_ONE_NODE, "%s",
+                     shared_claim_on_one_node(cd, r->o.meta.name, NULL, mode_assigns_channels(c->mode), a));
+}
+
+static const char *grouped_in(const struct claim_record *r) {
+        return r && r->group ? r->group->domain_uid : NULL;
 }
 
 void pod_groups_claim_changed(struct controller *c, const struct claim_record *was,
                               const struct claim_record *is) {
+        if (!streq(grouped_in(was), grouped_in(is))) {
+                records_queue_domain(c, grouped_in(was));
+                records_queue_domain(c, grouped_in(is));
+        }
         if (c->leading && is && is->group && !(was && was->group) && records_synced(c))
                 pod_groups_report(c, is);
 }

@@ -8,7 +8,8 @@
  * A channel device belongs to a node. So a claim for it that a PodGroup names in spec.resourceClaims keeps
  * all Pods of the group that use it on one node, and the scheduler only reports that it cannot place them.
  * The Event of the PodGroup names the claim and the ComputeDomain, and states what to write instead. The
- * leader writes one Event for each such claim. */
+ * leader writes one Event for each such claim. The condition SharedClaimAvailable of the ComputeDomain
+ * reports it as long as the claim exists (controller/plan). */
 #pragma once
 
 #include "controller/records.h"
@@ -26,7 +27,8 @@ void pod_groups_free(struct pod_groups *g); /* NULL is allowed */
 size_t pod_groups_naming(const struct controller *c, const char *ns, const char *claim, struct arena *a,
                          const struct claim_consumer **ret);
 
-/* Call this when a claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). */
+/* Call this when a claim in the cache was added (`was` NULL), changed, or deleted (`is` NULL). Queues the
+ * ComputeDomain whose condition depends on it. */
 void pod_groups_claim_changed(struct controller *c, const struct claim_record *was,
                               const struct claim_record *is);
 /* Reports all such claims in the cache. Call it when the replica has become the leader. */

@@ -144,10 +144,19 @@ struct own_claims {
         struct list list;
 };
 
-/* An owner reference does not reach another namespace. */
+/* An owner reference does not reach another namespace, and a claim in another namespace gets no channel. */
 static bool add_own_claim(void *u, const struct kube_object *o) {
         struct own_claims *l = u;
         return !streq(o->meta.ns, l->ns) || add_object(&l->list, o);
+}
+
+static void gather_grouped(const struct controller *c, const struct compute_domain *cd, struct arena *a,
+                           struct plan_input *ret) {
+        struct own_claims claims = { .ns = cd->o.meta.ns, .list = { .a = a } };
+        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_GROUPED, cd->o.meta.uid, add_own_claim,
+                              &claims);
+        ret->grouped = (const struct claim_record *const *)(const void *)claims.list.items;
+        ret->n_grouped = claims.list.n;
 }
 
 static void gather_shared(const struct controller *c, const struct compute_domain *cd,
@@ -387,6 +396,8 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 if (!ret->holder && memory)
                         ret->holder = memory->holder;
         }
+        if (cd && cd->channel)
+                gather_grouped(c, cd, a, ret);
         if (cd && domain_shares(cd))
                 gather_shared(c, cd, memory, a, ret);
         if (lives && cd->o.meta.deleted) {

@@ -200,6 +200,7 @@ enum {
         CONTROLLER_CDS_BY_RACK = 1,
         CONTROLLER_CLAIMS_AWAITING = 0, /* by the ComputeDomain for which a Pod waits */
         CONTROLLER_CLAIMS_BY_OWNER = 1, /* by the ComputeDomain for which the controller created the claim */
+        CONTROLLER_CLAIMS_GROUPED = 2,  /* claims for one node that PodGroups share, by their ComputeDomain */
         CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,

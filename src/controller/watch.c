@@ -43,6 +43,11 @@ INDEX(claim_awaited, claim_record, awaits)
 INDEX(claim_made_for, claim_record, owner)
 INDEX(auto_pod_domain, auto_pod, key)
 
+static const char *claim_grouped(const struct kube_object *o) {
+        const struct claim_record *r = (const struct claim_record *)o;
+        return r->group ? r->group->domain_uid : NULL;
+}
+
 static const char *clique_of_slice(const struct kube_object *o) {
         const char *clique;
         return slice_clique((const struct slice *)o, &clique) && *clique ? clique : NULL;
@@ -520,7 +525,7 @@ static void watch_evidence(struct controller *c) {
                 claim, kube_resource_claims, struct claim_record, claim_fields,
                 OURS(.current = on_current, .decoded_size = sizeof(struct claim), .kept = claim_record_fields,
                      .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
-                     .keep = claim_is_ours, .index = { claim_awaited, claim_made_for }));
+                     .keep = claim_is_ours, .index = { claim_awaited, claim_made_for, claim_grouped }));
 }
 
 static void watch_fabrics(struct controller *c) {

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/stderr.h"
+#include "rules/message.h"
 
 /* Returns for how many seconds the controller still waits after another client has removed its write. */
 static int64_t pause_left(int64_t since, int64_t pause_s, int64_t now) {
@@ -46,4 +47,50 @@ void shared_claim_decide(const struct shared_claim_facts *f, struct arena *a,
                                      f->was_used ? SHARED_CLAIM_PAUSE_S : SHARED_CLAIM_UNFIT_PAUSE_S, f->now);
         if (!ret->recheck_s)
                 ret->step = f->allocated ? SHARED_CLAIM_RESERVE : SHARED_CLAIM_ALLOCATE;
+}
+
+/* ---- PodGroups that share a claim for one node ---- */
+
+static const char *on_one_node_remedy(const struct cd_channel *channel, bool shares, struct arena *a) {
+        const char *pods =
+                message_of(a,
+                           "recreate the PodGroup without the claim in spec.resourceClaims, and let "
+                           "each Pod name the claim template %s in its own spec.resourceClaims",
+                           str_or(channel->template_name, ""));
+        if (!shares)
+                return pods;
+        if (channel->shared_template_name)
+                return message_of(a,
+                                  "recreate the PodGroup with the claim template %s, whose claims Pods on "
+                                  "several nodes can share",
+                                  channel->shared_template_name);
+        if (channel->claim_name)
+                return message_of(
+                        a,
+                        "recreate the PodGroup with ResourceClaim %s, which Pods on several nodes can share",
+                        channel->claim_name);
+        return message_of(
+                a,
+                "use a ComputeDomain with spec.channel.sharedResourceClaimTemplate, and recreate the "
+                "PodGroup with that claim template. Or %s",
+                pods);
+}
+
+const char *shared_claim_on_one_node(const struct compute_domain *cd, const char *claim, const char *group,
+                                     bool shares, struct arena *a) {
+        BUG_ON(!cd->channel);
+        const char *remedy = on_one_node_remedy(cd->channel, shares, a);
+        if (group)
+                return message_of(
+                        a,
+                        "The Pods of PodGroup %s share ResourceClaim %s. It is for a channel of one "
+                        "node, so all these Pods can only run on the same node. For Pods on several "
+                        "nodes, %s",
+                        group, claim, remedy);
+        return message_of(
+                a,
+                "ResourceClaim %s, which the Pods of this group share, is for a channel of "
+                "ComputeDomain '%s'. A channel belongs to one node, so all these Pods can only run on "
+                "the same node. For Pods on several nodes, %s",
+                claim, cd->o.meta.name, remedy);
 }

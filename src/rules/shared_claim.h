@@ -16,7 +16,9 @@
  * repeats its write after a pause, because each write wakes the scheduler and makes the back-off of a waiting
  * gang longer. Without the controller's write, the scheduler does it.
  *
- * The controller never deallocates a claim, and never removes a reservation. */
+ * The controller never deallocates a claim, and never removes a reservation.
+ *
+ * It also describes the opposite: PodGroups that share a claim for a channel device of one node. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,6 +26,7 @@
 #include <stdint.h>
 
 #include "api/claim.h"
+#include "model/domain.h"
 
 enum {
         SHARED_CLAIM_PAUSE_S = 3, /* after a reservation, or the allocation of a used claim, was removed */
@@ -63,3 +66,10 @@ struct shared_claim_decision {
 
 void shared_claim_decide(const struct shared_claim_facts *f, struct arena *a,
                          struct shared_claim_decision *ret);
+
+/* Describes why the Pods of a PodGroup can only run on one node: its claim is for a channel device of a node.
+ * `claim` and `group` are names; group NULL: the text is for the PodGroup itself. `shares` is true if
+ * ComputeDomains can have claims for Pods on several nodes (imex.isolation=channel). The text ends with the
+ * remedy, and is in the arena. */
+const char *shared_claim_on_one_node(const struct compute_domain *cd, const char *claim, const char *group,
+                                     bool shares, struct arena *a);

@@ -286,6 +286,12 @@ static void add_shortage(const struct verdict_input *in, struct verdict *v) {
                 v->conditions[v->n_conditions++] = *in->shortage;
 }
 
+static void add_shared_claim(const struct verdict_input *in, struct verdict *v) {
+        BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
+        if (in->shared_claim)
+                v->conditions[v->n_conditions++] = *in->shared_claim;
+}
+
 static const char *admitted(const struct compute_domain *cd, bool of_daemons) {
         if (cd->channel && !cd->channel->template_name)
                 return of_daemons ? "Admitted. The condition SharedClaimAvailable shows whether pods can use "
@@ -329,6 +335,7 @@ void verdict_make(const struct verdict_input *in, const struct membership *all, 
         else if (!in->problem.reason)
                 add_go(all, a, ret);
         add_shortage(in, ret);
+        add_shared_claim(in, ret);
         conclude(in, &l, ret);
 }
 
@@ -349,8 +356,7 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
                 channel_condition(hosts->channels, hosts->n_channels, a,
                                   &ret->conditions[ret->n_conditions++]);
         add_shortage(in, ret);
-        if (in->shared_claim)
-                ret->conditions[ret->n_conditions++] = *in->shared_claim;
+        add_shared_claim(in, ret);
         conclude(in, NULL, ret);
 }
 

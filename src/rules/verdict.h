@@ -52,7 +52,7 @@ struct verdict_input {
         int64_t now;     /* in seconds since 1970, for transition times */
         /* The condition ChannelAvailable, which verdict_make() and verdict_make_host() add; NULL: none. */
         const struct cd_condition *shortage;
-        /* The condition SharedClaimAvailable, which verdict_make_host() adds; NULL: none. */
+        /* The condition SharedClaimAvailable, which both add, too; NULL: none. */
         const struct cd_condition *shared_claim;
 };
 

@@ -19,14 +19,20 @@ struct world {
         struct leading l;
         const char *claims;      /* items of the list */
         struct fake_conn *watch; /* of claims */
-        char event[4096];        /* the last one */
+        const char *more;        /* other claims and claim templates in spec.channel */
+        char event[4096];        /* the last one of a PodGroup */
+        char status[8192];       /* the last one of the ComputeDomain */
         unsigned n_events;
 };
 
-#define A_DOMAIN                                                                                             \
-        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN                       \
-        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER                                       \
-        "\"]},\"spec\":{\"channel\":{\"resourceClaimTemplate\":{\"name\":\"train-channel\"}}}}"
+static char *domain_of(const struct world *w) {
+        return xasprintf("{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
+                         "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
+                         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{\"channel\":{"
+                         "\"resourceClaimTemplate\":{\"name\":\"train-channel\"}%s}},"
+                         "\"status\":{\"status\":\"Ready\"}}",
+                         w->l.config.mode->name, w->more);
+}
 #define SPEC                                                                                                 \
         "\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\",\"exactly\":{\"deviceClassName\":"       \
         "\"" CD_CLASS_CHANNEL                                                                                \
@@ -50,7 +56,9 @@ static char *items_of(void *u, const char *path) {
         struct world *w = u;
         if (fake_has(path, "/resourceclaims"))
                 return xstrdup(w->claims);
-        return fake_has(path, "/computedomains") ? xstrdup(A_DOMAIN) : NULL;
+        if (fake_has(path, "/resourceslices"))
+                return xstrdup("");
+        return fake_has(path, "/computedomains") ? domain_of(w) : NULL;
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
@@ -61,6 +69,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 leading_read(c, r, items_of, u);
                 return;
         }
+        if (fake_has(r->path, "/computedomains/train/status"))
+                snprintf(w->status, sizeof w->status, "%s", r->body);
         if (fake_has(r->path, "/events") && strstr(r->body, "PodGroupOnOneNode")) {
                 snprintf(w->event, sizeof w->event, "%s", r->body);
                 w->n_events++;
@@ -70,7 +80,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        w->claims = "";
+        w->claims = w->more = "";
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "HostManagedIMEX=true", NULL);
         *state = w;
@@ -123,6 +133,57 @@ static void a_claim_of_a_pod_or_of_another_namespace_reports_nothing(void **stat
         }
 }
 
+/* ---- the condition of the ComputeDomain ---- */
+
+#define OF_A_GROUP CLAIM("team-a", OWNED_BY("scheduling.k8s.io/v1beta1", "PodGroup"), "")
+#define ON_ONE_NODE "\"reason\":\"PodGroupOnOneNode\""
+
+/* failure: a PodGroup names a claim for one node -> a condition of the ComputeDomain reports cause and remedy
+ */
+static void the_condition_reports_a_group_until_its_claim_is_deleted(void **state) {
+        static const char *const modes[] = { "", "HostManagedIMEX=true" };
+        struct world *w = *state;
+        w->claims = OF_A_GROUP;
+        for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+                leading_set_mode(&w->l, modes[i], NULL);
+                w->status[0] = 0;
+                w->watch = NULL;
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, strstr(w->status, ON_ONE_NODE));
+                assert_non_null(strstr(w->status, "\"SharedClaimAvailable\",\"status\":\"False\""));
+                assert_non_null(strstr(w->status, "PodGroup gang share ResourceClaim gang-channel-x7k2p"));
+                assert_non_null(strstr(w->status, "let each Pod name the claim template train-channel"));
+                RUN_UNTIL(&w->l.loop, w->watch);
+                fake_chunk(w->watch, "{\"type\":\"DELETED\",\"object\":" OF_A_GROUP "}\n");
+                RUN_UNTIL(&w->l.loop, !strstr(w->status, "PodGroupOnOneNode"));
+                assert_null(strstr(w->status, "SharedClaimAvailable"));
+                controller_stop(&w->l.c);
+        }
+}
+
+/* failure: a PodGroup names a claim for one node, with imex.isolation=channel -> the remedy is the claim
+ * template for several nodes */
+static void with_channels_the_remedy_is_the_claim_template_for_several_nodes(void **state) {
+        static const struct {
+                const char *more, *remedy;
+        } cases[] = {
+                { ",\"sharedResourceClaimTemplate\":{\"name\":\"train-shared\"}",
+                  "recreate the PodGroup with the claim template train-shared" },
+                { "", "use a ComputeDomain with spec.channel.sharedResourceClaimTemplate" },
+        };
+        struct world *w = *state;
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
+        w->claims = OF_A_GROUP;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                w->more = cases[i].more;
+                w->n_events = 0;
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, w->n_events);
+                assert_non_null(strstr(w->event, cases[i].remedy));
+                controller_stop(&w->l.c);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_claim_of_a_group_is_reported_before_it_is_allocated, setup,
@@ -131,6 +192,11 @@ int main(void) {
                                                 setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_claim_of_a_pod_or_of_another_namespace_reports_nothing,
                                                 setup, leading_teardown),
+                cmocka_unit_test_setup_teardown(the_condition_reports_a_group_until_its_claim_is_deleted,
+                                                setup, leading_teardown),
+                cmocka_unit_test_setup_teardown(
+                        with_channels_the_remedy_is_the_claim_template_for_several_nodes, setup,
+                        leading_teardown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

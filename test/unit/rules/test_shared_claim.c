@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base/mem.h"
@@ -132,6 +133,37 @@ static void a_deleted_claim_is_released_after_its_last_pod(void **state) {
         }
 }
 
+/* ---- PodGroups that share a claim for one node ---- */
+
+static const char *on_one_node(bool shares, const char *group, struct cd_channel channel) {
+        const struct compute_domain cd = { .o.meta.name = "train", .channel = &channel };
+        return shared_claim_on_one_node(&cd, "gang-claim", group, shares, arena);
+}
+
+/* failure: a PodGroup shares a claim for one node -> the text names claim, cause and remedy */
+static void a_group_on_one_node_is_described_with_its_remedy(void **state) {
+        static const char both[] = "recreate the PodGroup with the claim template shared";
+        const struct cd_channel local = { .template_name = "local" },
+                                named = { .template_name = "local", .claim_name = "named" },
+                                all = { .template_name = "local",
+                                        .claim_name = "named",
+                                        .shared_template_name = "shared" };
+        assert_non_null(strstr(on_one_node(true, NULL, all), both));
+        assert_non_null(
+                strstr(on_one_node(true, NULL, named), "recreate the PodGroup with ResourceClaim named"));
+        assert_non_null(strstr(on_one_node(true, NULL, local), "spec.channel.sharedResourceClaimTemplate"));
+        assert_non_null(strstr(on_one_node(true, NULL, local), "let each Pod name the claim template local"));
+        assert_null(strstr(on_one_node(false, NULL, all), "shared"));
+        assert_non_null(strstr(on_one_node(false, NULL, all), "let each Pod name the claim template local"));
+        assert_non_null(strstr(on_one_node(true, NULL, all),
+                               "ResourceClaim gang-claim, which the Pods of this "
+                               "group share"));
+        assert_non_null(strstr(on_one_node(true, NULL, all), "ComputeDomain 'train'"));
+        assert_non_null(
+                strstr(on_one_node(true, "gang", all), "PodGroup gang share ResourceClaim gang-claim"));
+        assert_non_null(strstr(on_one_node(true, "gang", all), both));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -144,6 +176,7 @@ int main(void) {
                 T(a_removed_reservation_is_restored_after_three_seconds),
                 T(a_claim_is_allocated_again_after_a_pause),
                 T(a_deleted_claim_is_released_after_its_last_pod),
+                T(a_group_on_one_node_is_described_with_its_remedy),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -637,6 +637,38 @@ static const char *host_events(struct arena *a, const struct host *before, const
         return n ? message_of(a, "%s%s", events[0].warning ? "!" : "", events[0].reason) : "";
 }
 
+/* failure: pods cannot use a shared claim, or can again -> an Event of the ComputeDomain reports it */
+static void a_shared_claim_that_cannot_be_used_has_events(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct cd_condition full = { "SharedClaimAvailable", "False", .reason = "ResourceClaimFull",
+                                           .message = "256 pods" },
+                                  usable = { "SharedClaimAvailable", "True", .reason = "SharedClaimCreated",
+                                             .message = "yes" };
+        const struct cd_condition *steps[] = { NULL, &full, &usable, &usable };
+        static const char *const wanted[] = { "", "!ResourceClaimFull", "SharedClaimCreated", "" };
+        struct compute_domain cd = { .o.meta.uid = "u" };
+        struct membership none = { 0 };
+        for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+                struct verdict v;
+                struct verdict_event *events;
+                const struct verdict_hosts hosts = { 0 };
+                verdict_make_host(
+                        &(struct verdict_input){
+                                .cd = &cd, .conditions = true, .shared_claim = steps[i], .now = 1 },
+                        &hosts, a, &v);
+                size_t n = verdict_events(&cd, &none, &v, a, &events);
+                assert_string_equal(n ? message_of(a, "%s%s", events[0].warning ? "!" : "", events[0].reason)
+                                      : "",
+                                    wanted[i]);
+                assert_in_range(n, 0, 1);
+                cd.status = v.status;
+                cd.conditions = arena_alloc(a, sizeof v.conditions);
+                memcpy(cd.conditions, v.conditions, sizeof v.conditions);
+                cd.n_conditions = v.n_conditions;
+        }
+        arena_free(a);
+}
+
 /* failure: a shared IMEX fails, and works again -> an Event of each ComputeDomain in use reports both */
 static void the_failure_and_recovery_of_a_shared_imex_have_events(void **st) {
         struct arena *a = arena_new(4096);
@@ -704,6 +736,7 @@ int main(void) {
                 cmocka_unit_test(a_lost_node_does_not_hide_a_failing_node),
                 cmocka_unit_test(with_a_shared_imex_ready_means_only_that_it_is_admitted),
                 cmocka_unit_test(the_failure_and_recovery_of_a_shared_imex_have_events),
+                cmocka_unit_test(a_shared_claim_that_cannot_be_used_has_events),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
