@@ -38,7 +38,7 @@ static const struct compute_domain_fabric *member_view_fabric(void *u, const cha
         return clique && *clique ? view_find(m->v, VIEW_FABRICS, NULL, clique) : NULL;
 }
 
-static void member_view_fabrics(void *u, member_fabric_fn *fn, void *x) {
+static void member_view_fabrics(void *u, const char *uid, member_fabric_fn *fn, void *x) {
         const struct view *v = ((const struct member_view *)u)->v;
         VIEW_EACH(v, VIEW_FABRICS, struct compute_domain_fabric, f)
         fn(x, f);

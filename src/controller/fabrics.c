@@ -31,6 +31,26 @@ static bool fabrics_queue_slice(void *u, const struct kube_object *o) {
         return true;
 }
 
+static void add_key(kube_key_fn *add, void *v, const char *key) {
+        if (key)
+                add(v, key);
+}
+
+void fabrics_keys(const struct kube_object *o, kube_key_fn *add, void *v) {
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        for (size_t i = 0; i < f->n_members; i++)
+                add_key(add, v, f->members[i]);
+        for (size_t i = 0; i < f->n_domains; i++) {
+                add_key(add, v, f->domains[i].owner.uid);
+                for (size_t k = 0; k < f->domains[i].n_assignments; k++)
+                        add_key(add, v, f->domains[i].assignments[k].node);
+        }
+        for (size_t i = 0; i < f->n_removals; i++)
+                add_key(add, v, f->removals[i].node);
+        for (size_t i = 0; i < f->n_channels; i++)
+                add_key(add, v, f->channels[i].owner.uid);
+}
+
 void fabrics_queue_all(struct controller *c) {
         kube_informer_each(c->caches.fabrics, queue_fabric, c);
         kube_informer_each(c->caches.slices, fabrics_queue_slice, c);
@@ -53,7 +73,7 @@ void fabrics_queue_of_node(struct controller *c, const char *node) {
         if (!node)
                 return;
         records_queue_fabric(c, records_node_clique(c, node));
-        kube_informer_each(c->caches.fabrics, queue_if_member, &(struct search){ c, node });
+        kube_informer_each_with(c->caches.fabrics, node, queue_if_member, &(struct search){ c, node });
 }
 
 static bool is_marked_on(const struct compute_domain_fabric *f, const char *node) {
@@ -73,7 +93,8 @@ static bool fabrics_queue_if_listed(void *u, const struct kube_object *o) {
 
 void fabrics_queue_listing(struct controller *c, const char *node) {
         if (node)
-                kube_informer_each(c->caches.fabrics, fabrics_queue_if_listed, &(struct search){ c, node });
+                kube_informer_each_with(c->caches.fabrics, node, fabrics_queue_if_listed,
+                                        &(struct search){ c, node });
 }
 
 static bool has_owner(const struct compute_domain_fabric *f, const char *uid) {
@@ -102,7 +123,7 @@ void fabrics_queue_of_domain(struct controller *c, const char *uid) {
         if (!uid)
                 return;
         allocations_of_domain(c->allocations, uid, fabrics_queue_place, c);
-        kube_informer_each(c->caches.fabrics, queue_if_owner, &(struct search){ c, uid });
+        kube_informer_each_with(c->caches.fabrics, uid, queue_if_owner, &(struct search){ c, uid });
 }
 
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is) {

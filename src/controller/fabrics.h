@@ -8,6 +8,10 @@
 /* Decides and writes the fabric object of the partition with this clique ID. */
 void fabrics_reconcile(struct controller *c, const char *clique);
 
+/* The keys of a fabric object in the index of its informer: the nodes that it lists, and the UIDs of the
+ * owners of its channels and IMEX domains. */
+void fabrics_keys(const struct kube_object *o, kube_key_fn *add, void *v);
+
 /* The functions below queue the fabric objects that a change concerns. Each argument except `c` may be
  * NULL. */
 void fabrics_queue_all(struct controller *c);

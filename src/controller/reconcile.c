@@ -48,10 +48,10 @@ static bool members_visit(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void members_fabrics(void *u, member_fabric_fn *fn, void *v) {
+static void members_fabrics(void *u, const char *domain_uid, member_fabric_fn *fn, void *v) {
         const struct controller *c = u;
         struct members_visit x = { fn, v };
-        kube_informer_each(c->caches.fabrics, members_visit, &x);
+        kube_informer_each_with(c->caches.fabrics, domain_uid, members_visit, &x);
 }
 
 static void members_allocations(void *u, const char *domain_uid, member_allocation_fn *fn, void *v) {

@@ -530,8 +530,9 @@ static void watch_evidence(struct controller *c) {
 
 static void watch_fabrics(struct controller *c) {
         c->leases = leases_new(c->client, c->queue, c->config->leases_pause_ms);
-        c->caches.fabrics = CACHE(fabric, kube_fabrics, struct compute_domain_fabric,
-                                  compute_domain_fabric_fields, OURS(.current = on_current));
+        c->caches.fabrics =
+                CACHE(fabric, kube_fabrics, struct compute_domain_fabric, compute_domain_fabric_fields,
+                      OURS(.current = on_current, .keys = fabrics_keys));
 }
 
 #define OF_DAEMONS .ns = c->config->ns, .label_selector = CD_LABEL_COMPONENT "=" CD_DAEMON_OBJECT

@@ -556,6 +556,10 @@ void kube_informer_each_at(const struct kube_informer *i, unsigned index, const 
         object_cache_each_at(i->cache, index, key, fn, u);
 }
 
+void kube_informer_each_with(const struct kube_informer *i, const char *key, kube_visit_fn *fn, void *u) {
+        object_cache_each_with(i->cache, key, fn, u);
+}
+
 const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,
                                                  const char *key) {
         return object_cache_first_at(i->cache, index, key);

@@ -21,6 +21,10 @@ enum { KUBE_MAX_INDEX = 4 };
 /* Returns the key under which an index contains an object, or NULL: the index does not contain the object.
  * The key points into the object. */
 typedef const char *(kube_index_fn)(const struct kube_object *o);
+/* Calls `add` with each key of an object that may have many, for example each node that it lists. The keys
+ * point into the object, and may repeat. The function must call `add` with the same keys each time. */
+typedef void(kube_key_fn)(void *v, const char *key);
+typedef void(kube_keys_fn)(const struct kube_object *o, kube_key_fn *add, void *v);
 
 /* Strings are copied. `res`, `fields` and everything that these point to are borrowed, and static in our
  * programs. */
@@ -53,6 +57,7 @@ struct kube_informer_options {
          * memory twice for a moment. kube_pages halves the limit when necessary. */
         unsigned limit;
         kube_index_fn *index[KUBE_MAX_INDEX];
+        kube_keys_fn *keys; /* one more index, by many keys for each object; NULL: none */
         bool (*keep)(void *u, const struct kube_object *o); /* NULL: all */
         /* Called for each change. `old` NULL: the object was added; `now` NULL: it was deleted. Also called
          * for each object of the first list, before `synced`. The cache already contains `now`. */
@@ -102,6 +107,8 @@ typedef bool(kube_visit_fn)(void *u, const struct kube_object *o);
 void kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
 void kube_informer_each_at(const struct kube_informer *i, unsigned index, const char *key, kube_visit_fn *fn,
                            void *u);
+/* Visits the objects that have this key in the index of `keys`, each once. */
+void kube_informer_each_with(const struct kube_informer *i, const char *key, kube_visit_fn *fn, void *u);
 /* Returns the first object with an index key, or NULL. Use it for unique keys such as a UID. */
 const struct kube_object *kube_informer_first_at(const struct kube_informer *i, unsigned index,
                                                  const char *key);

@@ -19,6 +19,25 @@ struct index {
         size_t n_slots, n; /* a power of two; entries */
 };
 
+/* The index of `keys`. An object has one link for each of its different keys. While the links of an object
+ * are added, those in the same slot are at its head. */
+LIST_HEAD(key_slot, key_link);
+struct key_link {
+        LIST_ENTRY(key_link) others;
+        const struct entry *entry;
+        const char *key;
+};
+struct key_index {
+        struct key_slot *slots;
+        size_t n_slots, n; /* a power of two; links */
+};
+
+/* The links of one object, behind those of its entry. */
+struct keyed {
+        size_t n;
+        struct key_link list[];
+};
+
 /* In the arena of its object, so an object is one piece of memory. Replaced together with it. */
 struct entry {
         struct kube_object *object;
@@ -44,6 +63,7 @@ struct object_cache {
         void *note_u;
         struct index indexes[1 + KUBE_MAX_INDEX]; /* the first is by namespace and name */
         unsigned n_indexes;
+        struct key_index by_keys;
         struct bad *bad;
         unsigned round;
         uint64_t reached;
@@ -178,6 +198,81 @@ static struct entry *object_cache_find(const struct object_cache *c, const char 
         return x;
 }
 
+/* ---- the index of `keys` ---- */
+
+/* NULL: the cache has no such index. */
+static struct keyed *keyed_of(const struct object_cache *c, struct entry *x) {
+        return c->o.keys ? (struct keyed *)(void *)&x->links[c->n_indexes] : NULL;
+}
+
+static void count_key(void *v, const char *key) {
+        ++*(size_t *)v;
+}
+
+/* The same key may count several times. */
+static size_t key_count(const struct object_cache *c, const struct kube_object *o) {
+        size_t n = 0;
+        c->o.keys(o, count_key, &n);
+        return n;
+}
+
+static size_t keyed_size(const struct object_cache *c, const struct kube_object *o) {
+        return c->o.keys ? sizeof(struct keyed) + key_count(c, o) * sizeof(struct key_link) : 0;
+}
+
+static struct key_slot *key_slot_of(const struct key_index *x, const char *key) {
+        return &x->slots[hash(key) & (x->n_slots - 1)];
+}
+
+static void grow_keys(struct key_index *x) {
+        struct key_index was = *x;
+        x->n_slots = was.n_slots ? 2 * was.n_slots : MIN_SLOTS;
+        x->slots = xnew_n(struct key_slot, x->n_slots);
+        for (size_t i = 0; i < was.n_slots; i++)
+                for (struct key_link *l; (l = LIST_FIRST(&was.slots[i]));) {
+                        LIST_REMOVE(l, others);
+                        LIST_INSERT_HEAD(key_slot_of(x, l->key), l, others);
+                }
+        free(was.slots);
+}
+
+struct linking {
+        struct object_cache *c;
+        struct entry *x;
+};
+
+static void link_key(void *v, const char *key) {
+        struct linking *in = v;
+        struct key_index *x = &in->c->by_keys;
+        struct keyed *keyed = keyed_of(in->c, in->x);
+        struct key_slot *slot = key_slot_of(x, key);
+        for (const struct key_link *l = LIST_FIRST(slot); l && l->entry == in->x; l = LIST_NEXT(l, others))
+                if (streq(l->key, key))
+                        return;
+        struct key_link *l = &keyed->list[keyed->n++];
+        l->entry = in->x;
+        l->key = key;
+        LIST_INSERT_HEAD(slot, l, others);
+        x->n++;
+}
+
+/* Makes room first, because grow_keys() changes the order within a slot. */
+static void link_keys(struct object_cache *c, struct entry *x) {
+        if (!c->o.keys)
+                return;
+        size_t n = key_count(c, x->object);
+        while (c->by_keys.n + n > SLOT_HOLDS * c->by_keys.n_slots)
+                grow_keys(&c->by_keys);
+        c->o.keys(x->object, link_key, &(struct linking){ c, x });
+}
+
+static void unlink_keys(struct object_cache *c, struct entry *x) {
+        struct keyed *keyed = keyed_of(c, x);
+        for (size_t i = 0; keyed && i < keyed->n; i++)
+                LIST_REMOVE(&keyed->list[i], others);
+        c->by_keys.n -= keyed ? keyed->n : 0;
+}
+
 /* In no order. The present entry may be removed. */
 #define EACH_ENTRY(c, x, next)                                                                               \
         for (size_t slot_ = 0; slot_ < (c)->indexes[0].n_slots; slot_++)                                     \
@@ -194,10 +289,12 @@ static void link_entry(struct object_cache *c, struct entry *x) {
                         object_cache_grow(c, i);
                 LIST_INSERT_HEAD(slot_at(c, i, x), x, links[i]);
         }
+        link_keys(c, x);
 }
 
 static void unlink_entry(struct object_cache *c, struct entry *x) {
         remove_answer(c, x);
+        unlink_keys(c, x);
         for (unsigned i = 0; i < c->n_indexes; i++) {
                 if (!key_at(c, i, x))
                         continue;
@@ -249,7 +346,7 @@ static void forget_bad(struct object_cache *c, const char *key) {
 /* Copies an entry and its object into their own arena. */
 static struct entry *object_cache_pack(const struct object_cache *c, const void *kept, const struct ident *id,
                                        struct arena *a) {
-        struct entry *x = arena_alloc(a, sizeof *x + c->n_indexes * sizeof x->links[0]);
+        struct entry *x = arena_alloc(a, sizeof *x + c->n_indexes * sizeof x->links[0] + keyed_size(c, kept));
         struct kube_object *o = arena_alloc(a, c->o.size);
         jd_copy(c->o.kept ? c->o.kept : c->o.fields, kept, a, o);
         x->object = o;
@@ -442,6 +539,24 @@ void object_cache_each_at(const struct object_cache *c, unsigned index, const ch
         }
 }
 
+static const struct key_link *next_with(const struct key_link *l, const char *key) {
+        while (l && !streq(l->key, key))
+                l = LIST_NEXT(l, others);
+        return l;
+}
+
+void object_cache_each_with(const struct object_cache *c, const char *key, kube_visit_fn *fn, void *u) {
+        BUG_ON(!c->o.keys);
+        if (!c->by_keys.n || !key)
+                return;
+        for (const struct key_link *l = next_with(LIST_FIRST(key_slot_of(&c->by_keys, key)), key), *next; l;
+             l = next) {
+                next = next_with(LIST_NEXT(l, others), key);
+                if (!fn(u, l->entry->object))
+                        return;
+        }
+}
+
 const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
                                                 const char *key) {
         struct entry *x = first_at(c, index + 1, key);
@@ -477,5 +592,6 @@ void object_cache_free(struct object_cache *c) {
                 free_bad(c, b);
         for (unsigned i = 0; i < c->n_indexes; i++)
                 free(c->indexes[i].slots);
+        free(c->by_keys.slots);
         free(c);
 }

@@ -59,5 +59,6 @@ const struct kube_object *object_cache_get(const struct object_cache *c, const c
 void object_cache_each(const struct object_cache *c, kube_visit_fn *fn, void *u);
 void object_cache_each_at(const struct object_cache *c, unsigned index, const char *key, kube_visit_fn *fn,
                           void *u);
+void object_cache_each_with(const struct object_cache *c, const char *key, kube_visit_fn *fn, void *u);
 const struct kube_object *object_cache_first_at(const struct object_cache *c, unsigned index,
                                                 const char *key);

@@ -88,7 +88,7 @@ size_t member_gather(const struct member_source *s, const char *uid, const char 
         struct gathering g = { .s = s, .uid = uid, .ns = ns, .a = a };
         size_t n = 0;
         s->allocations(s->u, uid, add_wanted, &g);
-        s->fabrics(s->u, add_listed, &g);
+        s->fabrics(s->u, uid, add_listed, &g);
         if (g.n)
                 qsort(g.list, g.n, sizeof *g.list, facts_by_name);
         for (size_t i = 0; i < g.n; i++) {
@@ -106,7 +106,7 @@ size_t member_gather(const struct member_source *s, const char *uid, const char 
 size_t member_gather_assigned(const struct member_source *s, const char *uid, struct arena *a,
                               const struct member_facts **ret) {
         struct gathering g = { .s = s, .uid = uid, .a = a };
-        s->fabrics(s->u, add_listed, &g);
+        s->fabrics(s->u, uid, add_listed, &g);
         *ret = g.list;
         return g.n;
 }

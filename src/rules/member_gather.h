@@ -19,7 +19,8 @@ struct member_source {
         const struct daemon_pod *(*daemon)(void *u, const char *node);
         /* The fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */
         const struct compute_domain_fabric *(*fabric)(void *u, const char *clique);
-        void (*fabrics)(void *u, member_fabric_fn *fn, void *v);
+        /* Calls `fn` for each fabric object that lists the ComputeDomain; it may call it for others, too. */
+        void (*fabrics)(void *u, const char *domain_uid, member_fabric_fn *fn, void *v);
         /* Calls `fn` for each claim with a channel of the ComputeDomain that is allocated. */
         void (*allocations)(void *u, const char *domain_uid, member_allocation_fn *fn, void *v);
         void *u;

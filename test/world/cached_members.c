@@ -150,7 +150,7 @@ static bool visit_fabric(void *u, const struct kube_object *o) {
         return true;
 }
 
-static void cached_fabrics(void *u, member_fabric_fn *fn, void *v) {
+static void cached_fabrics(void *u, const char *uid, member_fabric_fn *fn, void *v) {
         object_cache_each(((struct caches *)u)->fabrics, visit_fabric,
                           &(struct cached_visit){ .on_fabric = fn, .v = v });
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many requests the controller sends, and how many bytes it reads, until all nodes of a new cluster have
  * their labels, and then until partitions have formed ComputeDomains: in virtual time, with an API server
- * in this process that counts. The Nodes have the size of those of GPU machines (test/scale). A list is
- * counted as it is, although a real API server compresses it.
+ * in this process that counts. No change may visit all fabric objects, because the work would then grow with
+ * the square of the nodes. The Nodes have the size of those of GPU machines (test/scale). A list is counted
+ * as it is, although a real API server compresses it.
  *
  *     test_budget [NODES]     default: 18 and 1,000 nodes */
 #include <setjmp.h>
@@ -23,9 +24,7 @@
 #include "controller/node_reads.h"
 #include "kube/kube_client_priv.h"
 
-/* FORM_MAX: that many nodes form ComputeDomains. The controller looks at all fabric objects for each change
- * of a daemon's Pod, so 100,000 of them would take many minutes. */
-enum { CLIQUE = 18, PAGE = 500, TICK_MS = 20, IMAGES = 50, QUIET_MS = 3000, FORM_MAX = 56 * CLIQUE };
+enum { CLIQUE = 18, PAGE = 500, TICK_MS = 20, IMAGES = 50, QUIET_MS = 3000 };
 
 #define DRIVER_NS "driver"
 #define BOOT_ID "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
@@ -81,8 +80,10 @@ static struct {
         size_t n_nodes, n_labelled, n_fabrics;
         bool *labelled, *joined; /* joined: the label of its ComputeDomain */
         bool *serves;            /* its daemon has reported its assignment */
-        size_t n_joined, n_serving, n_forming;
-        bool forming, reports_due;
+        size_t n_joined, n_serving;
+        bool forming;
+        bool *reports_due;    /* of each partition */
+        size_t fabric_visits; /* of all fabric objects */
         int64_t *versions, version;
         struct made *made;
         TAILQ_HEAD(, kube_call) calls;
@@ -98,6 +99,14 @@ static const char *clique_of(size_t i) {
         static char id[64];
         snprintf(id, sizeof id, "7a3b2f10-1111-4222-8333-444455556666.%zu", i / CLIQUE);
         return id;
+}
+
+static size_t partition_of(const char *clique) {
+        return strtoul(strrchr(clique, '.') + 1, NULL, 10);
+}
+
+static size_t partitions(void) {
+        return (w.n_nodes + CLIQUE - 1) / CLIQUE;
 }
 
 #define CLAIM_UID "40000000-8f4e-4f0e-9f0a-%012zu"
@@ -200,6 +209,8 @@ struct http_call *__wrap_kube_client__watch(struct kube_client *client, const st
                                             http_head_fn *head, http_data_fn *data, http_done_fn *done,
                                             struct err *e);
 void __wrap_http_cancel(struct http_call *call);
+void __wrap_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
+void __real_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
 
 struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q) {
         struct kube_call *x = xnew(struct kube_call);
@@ -263,6 +274,11 @@ struct http_call *__wrap_kube_client__watch(struct kube_client *client, const st
 }
 
 void __wrap_http_cancel(struct http_call *call) {
+}
+
+void __wrap_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u) {
+        w.fabric_visits += i == w.c.caches.fabrics;
+        __real_kube_informer_each(i, fn, u);
 }
 
 /* ---- the server ---- */
@@ -370,7 +386,8 @@ static void answer_write(struct kube_call *x) {
         finish(x, &b);
         buf_done(&b);
         send_event(x->q.res, m->json, 0);
-        w.reports_due = w.reports_due || x->q.res == &kube_fabrics;
+        if (x->q.res == &kube_fabrics)
+                w.reports_due[partition_of(name)] = true;
 }
 
 static void answer(struct kube_call *x) {
@@ -397,7 +414,7 @@ static void send_reports(void);
 static void on_tick(uv_timer_t *t) {
         for (struct kube_call *x; (x = TAILQ_FIRST(&w.calls));)
                 answer(x);
-        if (w.forming && w.reports_due)
+        if (w.forming)
                 send_reports();
         for (size_t i = 0; i < w.n_watches; i++)
                 if (!w.watches[i].headed) {
@@ -452,9 +469,11 @@ static const char *uid_of(yyjson_doc *object) {
 static void send_reports(void) {
         yyjson_val *d, *x;
         size_t k, max, j, most;
-        w.reports_due = false;
-        for (size_t first = 0; first < w.n_forming; first += CLIQUE) {
-                yyjson_doc *f = fabric_of(first);
+        for (size_t p = 0; p < partitions(); p++) {
+                if (!w.reports_due[p])
+                        continue;
+                w.reports_due[p] = false;
+                yyjson_doc *f = fabric_of(p * CLIQUE);
                 yyjson_arr_foreach (yyjson_obj_get(yyjson_doc_get_root(f), "domains"), k, max, d)
                         yyjson_arr_foreach (yyjson_obj_get(d, "assignments"), j, most, x) {
                                 const char *node = yyjson_get_str(yyjson_obj_get(x, "node"));
@@ -514,10 +533,9 @@ static void assert_budget(const char *what, size_t is, size_t most) {
                 fail_msg("%zu nodes: %s: %zu are more than %zu", w.n_nodes, what, is, most);
 }
 
-/* Each of the first partitions forms a ComputeDomain of all its nodes. */
+/* Each partition forms a ComputeDomain of all its nodes. */
 static void form_domains(void) {
-        size_t n = w.n_nodes < FORM_MAX ? w.n_nodes : FORM_MAX, partitions = (n + CLIQUE - 1) / CLIQUE;
-        w.n_forming = n;
+        size_t n = w.n_nodes;
         for (size_t i = 0; i < n; i++) {
                 yyjson_doc *f = fabric_of(i);
                 send_pod(i, uid_of(f), NULL);
@@ -526,7 +544,8 @@ static void form_domains(void) {
         until_quiet();
         w.forming = true;
         w.count = (struct count){ 0 };
-        for (size_t d = 0; d < partitions; d++)
+        w.fabric_visits = 0;
+        for (size_t d = 0; d < partitions(); d++)
                 make_domain(d);
         until_quiet();
         for (size_t i = 0; i < n; i++)
@@ -538,10 +557,11 @@ static void form_domains(void) {
         assert_budget("joining: patches of Nodes", w.count.patches, PATCHES_PER_NODE * n);
         assert_budget("joining: reads of single objects", w.count.reads, 0);
         assert_budget("joining: all requests", w.count.requests,
-                      PATCHES_PER_NODE * n + JOIN_PER_PARTITION * partitions);
+                      PATCHES_PER_NODE * n + JOIN_PER_PARTITION * partitions());
         assert_budget("joining: bytes read", w.count.read,
-                      JOIN_READ_PER_NODE * n + JOIN_READ_PER_PARTITION * partitions);
+                      JOIN_READ_PER_NODE * n + JOIN_READ_PER_PARTITION * partitions());
         assert_budget("joining: bytes written", w.count.written, JOIN_WRITTEN_PER_NODE * n);
+        assert_budget("joining: visits of all fabric objects", w.fabric_visits, 0);
 }
 
 static void label_and_form(size_t n) {
@@ -558,6 +578,7 @@ static void label_and_form(size_t n) {
         w.labelled = xnew_n(bool, n);
         w.joined = xnew_n(bool, n);
         w.serves = xnew_n(bool, n);
+        w.reports_due = xnew_n(bool, partitions());
         w.versions = xnew_n(int64_t, n);
         for (size_t i = 0; i < n; i++)
                 w.versions[i] = 1;
@@ -590,15 +611,14 @@ static void label_and_form(size_t n) {
         while (!records_synced(&w.c) || w.n_labelled < n)
                 uv_run(&w.loop, UV_RUN_ONCE);
         until_quiet();
-        size_t partitions = (n + CLIQUE - 1) / CLIQUE;
-        assert_int_equal(w.n_fabrics, partitions);
+        assert_int_equal(w.n_fabrics, partitions());
         assert_int_equal(w.n_labelled, n);
         assert_budget("patches of Nodes", w.count.patches, PATCHES_PER_NODE * n);
         assert_budget("reads of single objects", w.count.reads, OTHER);
         assert_budget("all requests", w.count.requests,
-                      PATCHES_PER_NODE * n + OTHER_PER_PARTITION * partitions + n / 100 + n / PAGE + OTHER);
+                      PATCHES_PER_NODE * n + OTHER_PER_PARTITION * partitions() + n / 100 + n / PAGE + OTHER);
         assert_budget("bytes read in answers and events", w.count.read,
-                      READ_PER_NODE * n + READ_PER_PARTITION * partitions + READ_OTHER);
+                      READ_PER_NODE * n + READ_PER_PARTITION * partitions() + READ_OTHER);
         assert_budget("bytes read in lists", w.count.listed, LISTED_PER_NODE * n + READ_OTHER);
         assert_budget("bytes written", w.count.written, WRITTEN_PER_NODE * n + READ_OTHER);
 
@@ -630,6 +650,7 @@ static void label_and_form(size_t n) {
         free(w.labelled);
         free(w.joined);
         free(w.serves);
+        free(w.reports_due);
         free(w.versions);
 }
 

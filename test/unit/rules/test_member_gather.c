@@ -46,8 +46,9 @@ static const struct compute_domain_fabric *fabric_of(void *u, const char *clique
         return clique && *clique ? &w->fabric : NULL;
 }
 
-static void each_fabric(void *u, member_fabric_fn *fn, void *v) {
+static void each_fabric(void *u, const char *domain_uid, member_fabric_fn *fn, void *v) {
         struct world *w = u;
+        assert_string_equal(domain_uid, UID_A);
         fn(v, &w->fabric);
 }
 
