@@ -7,10 +7,11 @@
 #include "api/names.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "kube/kube_pages.h"
 #include "node/fetch.h"
 #include "node/prepare_verdict.h"
 
-/* A pod for which a request was sent. */
+/* A pod or a PodGroup for which a request was sent. */
 struct retry_pod {
         LIST_ENTRY(retry_pod) link;
         char *uid;
@@ -24,6 +25,14 @@ struct retry_patch {
         char *pod; /* "<namespace>/<name>", for the log */
 };
 
+/* A list of the pods of a PodGroup that wait on this node. */
+struct retry_list {
+        LIST_ENTRY(retry_list) link;
+        struct retry *r;
+        struct kube_pages *pages; /* its options borrow `ns` and `selector` */
+        char *ns, *group, *selector;
+};
+
 struct retry {
         struct claims *c;
         struct loop_timer timer; /* fires when the first pause ends for which a claim waits */
@@ -31,7 +40,8 @@ struct retry {
         struct loop_turn sweep;
         LIST_HEAD(, retry_pod) pods;
         LIST_HEAD(, retry_patch) patches;
-        bool off_logged;
+        LIST_HEAD(, retry_list) lists;
+        bool off_logged, denied_logged;
 };
 
 /* ---- requests ---- */
@@ -61,7 +71,7 @@ static void now_text(char ret[static 48]) {
         snprintf(ret, 48, "%.19s.%06ldZ", seconds, now.tv_nsec / 1000);
 }
 
-static void send_patch(struct retry *r, const char *ns, const struct claim_consumer *pod) {
+static void send_patch(struct retry *r, const char *ns, const char *name, const char *uid) {
         _cleanup_(buf_done) struct buf body = BUF_INIT(4096);
         struct retry_patch *p = xnew(struct retry_patch);
         struct jw w = JW(&body);
@@ -69,18 +79,18 @@ static void send_patch(struct retry *r, const char *ns, const struct claim_consu
         now_text(now);
         jw_obj(&w, NULL);
         jw_obj(&w, "metadata");
-        jw_str(&w, "uid", pod->uid);
+        jw_str(&w, "uid", uid);
         jw_obj(&w, "annotations");
         jw_str(&w, CD_ANNOTATION_RETRY, now);
         jw_end_obj(&w);
         jw_end_obj(&w);
         jw_end_obj(&w);
-        p->pod = xasprintf("%s/%s", ns, pod->name);
+        p->pod = xasprintf("%s/%s", ns, name);
         LIST_INSERT_HEAD(&r->patches, p, link);
         p->call = kube_start(r->c->o.kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                                                    .res = &kube_pods,
                                                                    .ns = ns,
-                                                                   .name = pod->name,
+                                                                   .name = name,
                                                                    .body = { buf_str(&body), body.n },
                                                                    .metadata_only = true,
                                                                    .done = retry_on_patched,
@@ -123,10 +133,94 @@ static void begin_pause(struct retry *r, const char *uid, uint64_t now) {
         p->next_ms = now + p->pause_ms;
 }
 
+/* ---- pods of a PodGroup ---- */
+
+static void list_free(struct retry_list *l) {
+        LIST_REMOVE(l, link);
+        kube_pages_free(l->pages);
+        free(l->ns);
+        free(l->group);
+        free(l->selector);
+        free(l);
+}
+
+static const char *text_at(yyjson_val *o, const char *path) {
+        return str_or(yyjson_get_str(yyjson_ptr_get(o, path)), "");
+}
+
+/* A pod whose Prepare has failed has no container yet, so it is Pending. */
+static bool waits_in_group(const struct retry_list *l, yyjson_val *pod) {
+        return streq(text_at(pod, "/spec/schedulingGroup/podGroupName"), l->group) &&
+               streq(text_at(pod, "/spec/nodeName"), l->r->c->o.node) &&
+               streq(text_at(pod, "/status/phase"), "Pending") &&
+               !yyjson_ptr_get(pod, "/metadata/deletionTimestamp") &&
+               yyjson_arr_size(yyjson_ptr_get(pod, "/spec/resourceClaims"));
+}
+
+static void report_list_error(struct retry_list *l, const struct err *e) {
+        struct retry *r = l->r;
+        if (e->kind != ERR_DENIED)
+                log_warn("cannot list the pods of a PodGroup: the kubelet retries by itself after 60 to 90 s",
+                         kv_str("namespace", l->ns), kv_str("podGroup", l->group), kv_err(e));
+        else if (!r->denied_logged)
+                log_info("the kubelet retries the pods of PodGroups by itself after 60 to 90 s: the account "
+                         "of this plugin may not list pods in their namespace",
+                         kv_str("namespace", l->ns), kv_str("podGroup", l->group), kv_err(e));
+        r->denied_logged = r->denied_logged || e->kind == ERR_DENIED;
+}
+
+static void retry_on_pods(void *u, yyjson_val *page, bool last, const struct err *e) {
+        struct retry_list *l = u;
+        size_t i, max;
+        yyjson_val *o;
+        yyjson_arr_foreach (yyjson_obj_get(page, "items"), i, max, o) {
+                const char *name = text_at(o, "/metadata/name"), *uid = text_at(o, "/metadata/uid");
+                if (!waits_in_group(l, o) || !*name || !*uid)
+                        continue;
+                log_v(2, "a pod of a PodGroup waits", kv_str("namespace", l->ns),
+                      kv_str("podGroup", l->group), kv_str("pod", name));
+                send_patch(l->r, l->ns, name, uid);
+        }
+        if (e)
+                report_list_error(l, e);
+        if (last || e)
+                list_free(l);
+}
+
+static void list_group(struct retry *r, const char *ns, const char *group) {
+        struct retry_list *l;
+        LIST_FOREACH (l, &r->lists, link) {
+                if (streq(l->ns, ns) && streq(l->group, group))
+                        return;
+        }
+        l = xnew(struct retry_list);
+        l->r = r;
+        l->ns = xstrdup(ns);
+        l->group = xstrdup(group);
+        l->selector = xasprintf("spec.nodeName=%s,status.phase=Pending", r->c->o.node);
+        l->pages = kube_pages_new(r->c->o.kube, &(struct kube_pages_options){ .res = &kube_pods,
+                                                                              .ns = l->ns,
+                                                                              .field_selector = l->selector,
+                                                                              .page = retry_on_pods,
+                                                                              .u = l });
+        LIST_INSERT_HEAD(&r->lists, l, link);
+        kube_pages_start(l->pages, false);
+}
+
 /* ---- claims ---- */
 
-static bool is_pod(const struct claim_consumer *c) {
-        return streq(c->resource, "pods") && c->name && c->uid;
+static bool is_group(const struct claim_consumer *c) {
+        return streq(c->api_group, CLAIM_GROUP_API) && streq(c->resource, CLAIM_GROUP_RESOURCE);
+}
+
+/* A pod, or a PodGroup whose pods can be found. */
+static bool can_ask(const struct claim_consumer *c) {
+        return c->name && c->uid && (is_group(c) || streq(c->resource, "pods"));
+}
+
+/* Several pods on this node may wait for the claim. */
+static bool has_several_pods(const struct claim *c) {
+        return c->n_consumers > 1 || (c->n_consumers && is_group(&c->consumers[0]));
 }
 
 /* False: a pod of the claim had a request a short while ago, so the next one is sent later. */
@@ -134,8 +228,8 @@ static bool retry_ask(struct retry *r, const struct op *op) {
         uint64_t now = loop_now_ms(r->c->o.loop), due = 0;
         forget_calm(r, now);
         for (size_t i = 0; i < op->claim.n_consumers; i++) {
-                const struct retry_pod *p =
-                        is_pod(&op->claim.consumers[i]) ? retry_find(r, op->claim.consumers[i].uid) : NULL;
+                const struct claim_consumer *x = &op->claim.consumers[i];
+                const struct retry_pod *p = can_ask(x) ? retry_find(r, x->uid) : NULL;
                 if (p && p->next_ms > due)
                         due = p->next_ms;
         }
@@ -145,14 +239,17 @@ static bool retry_ask(struct retry *r, const struct op *op) {
                 return false;
         }
         for (size_t i = 0; i < op->claim.n_consumers; i++) {
-                const struct claim_consumer *pod = &op->claim.consumers[i];
-                if (!is_pod(pod))
+                const struct claim_consumer *x = &op->claim.consumers[i];
+                if (!can_ask(x))
                         continue;
                 log_info("the kubelet can retry: the cause of the failure is gone",
-                         kv_str("namespace", op->ns), kv_str("claim", op->name), kv_str("pod", pod->name),
-                         kv_str("was", op->msg));
-                send_patch(r, op->ns, pod);
-                begin_pause(r, pod->uid, now);
+                         kv_str("namespace", op->ns), kv_str("claim", op->name),
+                         kv_str(is_group(x) ? "podGroup" : "pod", x->name), kv_str("was", op->msg));
+                if (is_group(x))
+                        list_group(r, op->ns, x->name);
+                else
+                        send_patch(r, op->ns, x->name, x->uid);
+                begin_pause(r, x->uid, now);
         }
         return true;
 }
@@ -223,7 +320,7 @@ void retry_forget(struct claims *c, const char *uid) {
 
 void retry_prepare(struct claims *c, const char *uid) {
         struct op *op = kept_of(c, uid);
-        if (op && op->claim.n_consumers < 2)
+        if (op && !has_several_pods(&op->claim))
                 op_drop(op);
 }
 
@@ -286,6 +383,7 @@ struct retry *retry_new(struct claims *c) {
         r->c = c;
         LIST_INIT(&r->pods);
         LIST_INIT(&r->patches);
+        LIST_INIT(&r->lists);
         loop_timer_init(&r->timer, c->o.loop, on_pause_end, r);
         loop_turn_init(&r->sweep, c->o.loop, retry_sweep, r);
         return r;
@@ -293,7 +391,10 @@ struct retry *retry_new(struct claims *c) {
 
 void retry_free(struct retry *r) {
         struct retry_patch *p;
+        struct retry_list *l;
         struct retry_pod *pod;
+        while ((l = LIST_FIRST(&r->lists)))
+                list_free(l);
         while ((p = LIST_FIRST(&r->patches))) {
                 kube_cancel(p->call);
                 patch_free(p);

@@ -6,13 +6,19 @@
  * annotation of the pod changes. So this module writes the annotation CD_ANNOTATION_RETRY to the pods that
  * wait for the claim (status.reservedFor).
  *
+ * A claim that is reserved for a PodGroup does not name its pods. The module then lists the Pending pods of
+ * this node in the claim's namespace, and writes to those whose spec.schedulingGroup names the group
+ * (Kubernetes 1.36 and later). This needs the right to list pods there, which the chart does not grant: if
+ * the API server denies the list, the kubelet retries by itself.
+ *
  * A Prepare that fails because it has waited too long is kept (OP_FAILED), and judged again whenever waiting
  * Prepares are. It holds nothing, changes nothing, and is never carried out. It ends when the kubelet asks
  * for the claim again or unprepares it, when it can never succeed, and after RETRY_KEEP_MS. Nothing is
  * polled, except by drivers that also poll for Prepares that wait.
  *
- * The first request for a pod is sent at once. After each request the pause until the next one doubles, from
- * RETRY_PAUSE_MS to RETRY_PAUSE_MAX_MS. A pod without a request for RETRY_CALM_MS begins again. */
+ * The first request for a pod or a PodGroup is sent at once. After each request the pause until the next one
+ * doubles, from RETRY_PAUSE_MS to RETRY_PAUSE_MAX_MS. A pod without a request for RETRY_CALM_MS begins again.
+ */
 #pragma once
 
 #include "node/ops.h"
@@ -37,8 +43,8 @@ void retry_fail(struct op *op, const char *msg);
 void retry_recorded(struct claims *c);
 /* Ends the kept Prepare of the claim. */
 void retry_forget(struct claims *c, const char *uid);
-/* The same, when the kubelet prepares the claim again; but if several pods wait for the claim, it is for one
- * of them only. */
+/* The same, when the kubelet prepares the claim again; but if several pods may wait for the claim, it is for
+ * one of them only. */
 void retry_prepare(struct claims *c, const char *uid);
 /* Judges the kept Prepares, and sends the requests that are due. */
 void retry_reevaluate(struct claims *c);

@@ -372,10 +372,10 @@ static void a_pod_with_another_uid_is_left_alone(void **state) {
         assert_false(is_asked("pod-c1"));
 }
 
-static void consumers_that_are_no_pods_are_left_alone(void **state) {
+static void other_consumers_are_left_alone(void **state) {
         (void)state;
         unsigned requests;
-        claim_of("{\"apiGroup\":\"scheduling.k8s.io\",\"resource\":\"podgroups\",\"name\":\"pod-c1\",\"uid\":"
+        claim_of("{\"apiGroup\":\"example.com\",\"resource\":\"podgroups\",\"name\":\"pod-c1\",\"uid\":"
                  "\"p\"}");
         fails("c1", CLAIM_1);
         daemon_ready();
@@ -384,6 +384,116 @@ static void consumers_that_are_no_pods_are_left_alone(void **state) {
         pass(5000);
         assert_false(is_asked("pod-c1"));
         assert_int_equal(api.requests, requests);
+}
+
+/* ---- PodGroups ---- */
+
+#define GROUP                                                                                                \
+        "{\"apiGroup\":\"scheduling.k8s.io\",\"resource\":\"podgroups\",\"name\":\"gang\",\"uid\":\"g\"}"
+
+static void put_member(const char *name, const char *group, const char *node, const char *phase,
+                       const char *more) {
+        char json[400];
+        snprintf(json, sizeof json,
+                 "{\"metadata\":{\"namespace\":\"user\",\"name\":\"%s\",\"uid\":\"u-%s\","
+                 "\"resourceVersion\":\"1\"%s},\"spec\":{\"nodeName\":\"%s\",\"schedulingGroup\":{"
+                 "\"podGroupName\":\"%s\"},\"resourceClaims\":[{\"name\":\"c\"}]},\"status\":{\"phase\":"
+                 "\"%s\"}}",
+                 name, name, more, node, group, phase);
+        store_set(&api.store, &kube_pods, "user", name, json);
+}
+
+static void put_waiting(const char *name) {
+        put_member(name, "gang", "n0", "Pending", "");
+}
+
+/* failure: a Prepare for the pods of a PodGroup has failed -> its pods that wait on the node are retried */
+static void the_waiting_pods_of_a_group_are_retried(void **state) {
+        (void)state;
+        claim_of(GROUP);
+        put_waiting("one");
+        put_waiting("two");
+        put_member("running", "gang", "n0", "Running", "");
+        put_member("elsewhere", "gang", "another-node", "Pending", "");
+        put_member("stranger", "another", "n0", "Pending", "");
+        put_member("deleted", "gang", "n0", "Pending", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+        fails("c1", CLAIM_1);
+        daemon_ready();
+        world_turn();
+        assert_true(is_asked("one") && is_asked("two"));
+        assert_false(is_asked("running"));
+        assert_false(is_asked("elsewhere"));
+        assert_false(is_asked("stranger"));
+        assert_false(is_asked("deleted"));
+        assert_false(is_asked("pod-c1")); /* it has no group */
+}
+
+/* The kubelet syncs each pod by itself. */
+static void a_prepare_for_one_pod_of_a_group_does_not_end_the_wait_of_another(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        claim_of(GROUP);
+        put_waiting("two");
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        prepare(&op, "c1", CLAIM_1);
+        facts_usable(true);
+        daemon_ready();
+        world_wait(&op, PREPARED);
+        world_turn();
+        assert_true(is_asked("two"));
+}
+
+static void the_pause_of_a_group_grows(void **state) {
+        (void)state;
+        claim_of(GROUP);
+        put_waiting("one");
+        daemon_ready();
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        facts_usable(true);
+        assert_true(is_asked("one"));
+        put_waiting("one");
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        facts_usable(true);
+        pass(RETRY_PAUSE_MS / 2);
+        assert_false(is_asked("one"));
+        pass(RETRY_PAUSE_MS);
+        assert_true(is_asked("one"));
+}
+
+/* failure: the plugin may not list pods -> the kubelet retries the pods of a PodGroup by itself */
+static void a_denied_list_of_pods_changes_nothing_else(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        claim_of(GROUP);
+        put_waiting("one");
+        fails("c1", CLAIM_1);
+        api.fails_for = ""; /* lists */
+        api.fails_with = ERR_DENIED;
+        daemon_ready();
+        world_turn();
+        api.fails_for = NULL;
+        assert_false(is_asked("one"));
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+}
+
+static void a_process_can_end_while_it_lists_pods(void **state) {
+        (void)state;
+        claim_of(GROUP);
+        put_waiting("one");
+        daemon_ready();
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+        api.down = true;
+        facts_usable(true);
+        world_stop(w.claims);
+        api.down = false;
+        world_start(BOOT);
+        world_turn();
+        assert_false(is_asked("one"));
 }
 
 /* failure: the API server denies the annotation -> the kubelet retries by itself, and the log has the reason
@@ -449,7 +559,12 @@ int main(void) {
                 T(each_pod_of_a_claim_is_retried),
                 T(a_prepare_for_one_pod_does_not_end_the_wait_of_another),
                 T(a_pod_with_another_uid_is_left_alone),
-                T(consumers_that_are_no_pods_are_left_alone),
+                T(other_consumers_are_left_alone),
+                T(the_waiting_pods_of_a_group_are_retried),
+                T(a_prepare_for_one_pod_of_a_group_does_not_end_the_wait_of_another),
+                T(the_pause_of_a_group_grows),
+                T(a_denied_list_of_pods_changes_nothing_else),
+                T(a_process_can_end_while_it_lists_pods),
                 T(a_denied_request_changes_nothing_else),
                 T(without_the_flag_nothing_is_kept),
                 T(a_process_can_end_with_kept_prepares_and_requests),
