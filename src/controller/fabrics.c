@@ -36,6 +36,16 @@ static void add_key(kube_key_fn *add, void *v, const char *key) {
                 add(v, key);
 }
 
+static int fabrics_by_text(const void *x, const void *y) {
+        return strcmp(x, *(const char *const *)y);
+}
+
+/* Saves the memory for a second key of nearly all assigned nodes. */
+static bool is_fabric_member(const struct compute_domain_fabric *f, const char *node) {
+        return node && f->n_members &&
+               bsearch(node, f->members, f->n_members, sizeof *f->members, fabrics_by_text);
+}
+
 void fabrics_keys(const struct kube_object *o, kube_key_fn *add, void *v) {
         const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
         for (size_t i = 0; i < f->n_members; i++)
@@ -43,7 +53,8 @@ void fabrics_keys(const struct kube_object *o, kube_key_fn *add, void *v) {
         for (size_t i = 0; i < f->n_domains; i++) {
                 add_key(add, v, f->domains[i].owner.uid);
                 for (size_t k = 0; k < f->domains[i].n_assignments; k++)
-                        add_key(add, v, f->domains[i].assignments[k].node);
+                        if (!is_fabric_member(f, f->domains[i].assignments[k].node))
+                                add_key(add, v, f->domains[i].assignments[k].node);
         }
         for (size_t i = 0; i < f->n_removals; i++)
                 add_key(add, v, f->removals[i].node);
