@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the controller's decisions: the real controller with its informers, caches, queue and writes, and
- * an API server of a few functions in this process (the calls of kube_client are wrapped, see meson.build).
- * CPU time is measured from the watch event to the decision, and until nothing happens any more. Memory is
- * private dirty pages, without those of the server. Every node has a daemon that is READY in the domain of
- * its claim, with the assignment of the fabric object.
+ * an API server of a few functions in this process (world/kube_calls). CPU time is measured from the watch
+ * event to the decision, and until nothing happens any more. Memory is private dirty pages, without those of
+ * the server. Every node has a daemon that is READY in the domain of its claim, with the assignment of the
+ * fabric object.
  *
  *     plan NODES DOMAINS [NODE_BYTES]     defaults: 10000 1 2000 */
 #include <malloc.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <time.h>
 #include <uthash.h>
 
@@ -20,8 +19,8 @@
 #include "base/stderr.h"
 #include "base/log.h"
 #include "controller/controller.h"
-#include "kube/kube_client_priv.h"
 #include "rules/assignment.h"
+#include "world/kube_calls.h"
 
 enum { CLIQUE = 18, PAGE = 500, QUIET_MS = 1400, CALM_MS = 5500, TICK_MS = 20 };
 
@@ -325,136 +324,33 @@ static void make(const struct kube_resource *res, size_t i, struct buf *b) {
                 make_domain(i, b);
 }
 
-/* There are objects of the daemons, and others; none of the Go driver. The selector of a list is plain, that
- * of a watch is encoded in its query. */
-enum selection { SELECT_ALL, SELECT_DAEMONS, SELECT_OTHERS };
+/* ---- the requests of the controller ---- */
 
-static enum selection selection_of(const char *selector) {
-        if (selector && strstr(selector, CD_DAEMON_OBJECT))
-                return strstr(selector, "!=") || strstr(selector, "%21%3D") ? SELECT_OTHERS : SELECT_DAEMONS;
-        return selector && strstr(selector, "computeDomain") ? SELECT_OTHERS : SELECT_ALL;
-}
-
-static bool selects(enum selection s, bool of_daemons) {
-        return s == SELECT_ALL || (s == SELECT_DAEMONS) == of_daemons;
-}
-
-/* ---- the wrapped calls ---- */
-
-struct kube_call {
-        TAILQ_ENTRY(kube_call) entry;
-        struct kube_request q;
-        char *ns, *name, *query, *subresource, *body;
-        enum selection selection;
-};
-static TAILQ_HEAD(, kube_call) calls = TAILQ_HEAD_INITIALIZER(calls);
-
-struct watched {
-        const struct kube_resource *res;
-        http_head_fn *head;
-        http_data_fn *data;
-        void *u;
-        char *ns;
-        enum selection selection;
-        bool headed;
-};
-static struct watched watches[24];
-static size_t n_watches;
-
-struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q);
-void __wrap_kube_cancel(struct kube_call *call);
-unsigned __wrap_kube_room(struct kube_client *client);
-const char *__wrap_kube_resource_api(const struct kube_client *client);
-const char *__wrap_kube_version(const struct kube_client *client, const struct kube_resource *res);
-struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube_request *r,
-                                            http_head_fn *head, http_data_fn *data, http_done_fn *done,
-                                            struct err *e);
-void __wrap_http_cancel(struct http_call *call);
-
-struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q) {
-        struct kube_call *x = xnew(struct kube_call);
-        x->q = *q;
-        x->ns = xstrdup_or_null(q->ns);
-        x->name = xstrdup_or_null(q->name);
-        x->query = xstrdup_or_null(q->query);
-        x->subresource = xstrdup_or_null(q->subresource);
-        x->selection = selection_of(q->label_selector);
-        x->body = xstrndup(q->body.p ? q->body.p : "", q->body.n);
-        TAILQ_INSERT_TAIL(&calls, x, entry);
+static void on_started(const struct kube_request *q) {
         last_ms = uv_now(&loop);
         n_writes += q->verb != KUBE_LIST && q->verb != KUBE_GET && q->res != &kube_events;
-        return x;
 }
 
-static void free_call(struct kube_call *x) {
-        free(x->ns);
-        free(x->name);
-        free(x->query);
-        free(x->subresource);
-        free(x->body);
-        free(x);
-}
-
-void __wrap_kube_cancel(struct kube_call *call) {
-        if (!call)
-                return;
-        TAILQ_REMOVE(&calls, call, entry);
-        free_call(call);
-}
-
-unsigned __wrap_kube_room(struct kube_client *client) {
-        return 1000;
-}
-
-const char *__wrap_kube_resource_api(const struct kube_client *client) {
-        return "v1";
-}
-
-const char *__wrap_kube_version(const struct kube_client *client, const struct kube_resource *res) {
-        return "v1";
-}
-
-struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube_request *r,
-                                            http_head_fn *head, http_data_fn *data, http_done_fn *done,
-                                            struct err *e) {
-        BUG_ON(n_watches == ARRAY_LEN(watches));
-        watches[n_watches] = (struct watched){ .res = r->res,
-                                               .head = head,
-                                               .data = data,
-                                               .u = r->u,
-                                               .ns = xstrdup_or_null(r->ns),
-                                               .selection = selection_of(r->query) };
-        return (struct http_call *)(void *)&watches[n_watches++];
-}
-
-void __wrap_http_cancel(struct http_call *call) {
+static void on_watched(void) {
 }
 
 /* ---- the server ---- */
 
 static void send_event(const struct kube_resource *res, const char *ns, bool of_daemons, const char *type,
                        struct str object) {
-        for (size_t i = 0; i < n_watches; i++) {
-                struct watched *w = &watches[i];
-                if (w->res != res || (w->ns && !streq(w->ns, ns)) || !selects(w->selection, of_daemons))
-                        continue;
-                char *text = xasprintf("{\"type\":\"%s\",\"object\":%.*s}\n", type, (int)object.n, object.p);
-                w->data(w->u, text, strlen(text));
-                free(text);
-        }
+        kube_calls_send(&(struct kube_calls_event){
+                .res = res, .ns = ns, .type = type, .of_daemons = of_daemons, .object = object });
 }
 
 static void answer_list(struct kube_call *x) {
         struct buf b = BUF_INIT(64 << 20);
-        const char *at = x->query ? strstr(x->query, "continue=") : NULL,
-                   *limit = x->query ? strstr(x->query, "limit=") : NULL;
-        size_t i = at ? strtoul(at + 9, NULL, 10) : 0, most = limit ? strtoul(limit + 6, NULL, 10) : PAGE,
-               all = count_of(x->q.res), end = all < i + most ? all : i + most;
         bool first = true;
+        /* All Pods are those of daemons. */
+        size_t all =
+                x->q.res == &kube_pods && !kube_calls_selects(x->selection, true) ? 0 : count_of(x->q.res);
+        const struct kube_calls_page page = kube_calls_page_of(x, all, PAGE);
         buf_adds(&b, "{\"kind\":\"List\",\"items\":[");
-        if (x->q.res == &kube_pods && !selects(x->selection, true))
-                end = all = i;
-        for (; i < end; i++) {
+        for (size_t i = page.first; i < page.end; i++) {
                 if (x->q.res == &kube_resource_claims &&
                     (i == gone_claim || (x->q.ns && streq(x->ns, i < n_nodes ? DRIVER_NS : USER_NS))))
                         continue;
@@ -463,15 +359,8 @@ static void answer_list(struct kube_call *x) {
                 first = false;
                 make(x->q.res, i, &b);
         }
-        buf_addf(&b, "],\"metadata\":{\"resourceVersion\":\"%lld\"", (long long)version);
-        if (end < all)
-                buf_addf(&b, ",\"continue\":\"%zu\"", end);
-        buf_adds(&b, "}}");
-        yyjson_doc *doc = yyjson_read(buf_str(&b), b.n, 0);
-        BUG_ON(!doc);
-        buf_done(&b);
-        x->q.done(x->q.u, yyjson_doc_get_root(doc), NULL);
-        yyjson_doc_free(doc);
+        kube_calls_list_end(&page, all, version, &b);
+        kube_calls_answer_buf(x, &b);
 }
 
 /* Merges patches and applies, and sets members that the server would set. */
@@ -491,61 +380,28 @@ static void answer_write(struct kube_call *x) {
                 buf_addf(&made, "{\"metadata\":{\"uid\":\"e0000000-8f4e-4f0e-9f0a-%012lld\"}}",
                          (long long)version);
         was = was ? was : buf_str(&made);
-        yyjson_doc *old = yyjson_read(was, strlen(was), 0),
-                   *change = yyjson_read(x->body, strlen(x->body), 0);
-        BUG_ON(!old || !change);
-        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-        yyjson_mut_val *root = yyjson_merge_patch(doc, yyjson_doc_get_root(old), yyjson_doc_get_root(change)),
-                       *m = yyjson_mut_obj_get(root, "metadata");
-        char rv[32];
-        snprintf(rv, sizeof rv, "%lld", (long long)++version);
-        yyjson_mut_obj_put(m, yyjson_mut_str(doc, "resourceVersion"), yyjson_mut_str(doc, rv));
-        if (!yyjson_mut_obj_get(m, "generation"))
-                yyjson_mut_obj_add_int(doc, m, "generation", 1);
-        yyjson_mut_doc_set_root(doc, root);
-        size_t n;
-        char *text = yyjson_mut_write(doc, 0, &n);
-        s->json = keep(text, n);
-        yyjson_doc *now = yyjson_read(text, n, 0);
+        char *text = kube_calls_merge(was, x->body, ++version);
+        s->json = keep(text, strlen(text));
         free(text);
-        yyjson_mut_doc_free(doc);
-        yyjson_doc_free(old);
-        yyjson_doc_free(change);
         buf_done(&made);
-        x->q.done(x->q.u, yyjson_doc_get_root(now), NULL);
-        yyjson_doc_free(now);
+        kube_calls_answer(x, str_from(s->json));
         send_event(x->q.res, x->ns, streq(x->name, CD_DAEMON_OBJECT), "MODIFIED", str_from(s->json));
 }
 
 static void answer(struct kube_call *x) {
-        TAILQ_REMOVE(&calls, x, entry);
         last_ms = uv_now(&loop);
-        if (x->q.verb == KUBE_LIST) {
+        if (x->q.verb == KUBE_LIST)
                 answer_list(x);
-        } else if (x->q.res == &kube_crds) {
-                x->q.done(x->q.u, NULL, NULL); /* up to date */
-        } else if (x->q.verb == KUBE_GET || x->q.verb == KUBE_DELETE || x->q.res == &kube_events) {
-                struct err e;
-                err_set(&e, ERR_NOT_FOUND, 404, "not found");
-                x->q.done(x->q.u, NULL, &e);
-        } else {
+        else if (x->q.res == &kube_crds)
+                kube_calls_answer_empty(x); /* up to date */
+        else if (x->q.verb == KUBE_GET || x->q.verb == KUBE_DELETE || x->q.res == &kube_events)
+                kube_calls_not_found(x);
+        else
                 answer_write(x);
-        }
-        free_call(x);
-}
-
-static void serve(void) {
-        for (struct kube_call *x; (x = TAILQ_FIRST(&calls));)
-                answer(x);
-        for (size_t i = 0; i < n_watches; i++)
-                if (!watches[i].headed) {
-                        watches[i].headed = true;
-                        watches[i].head(watches[i].u, "application/json");
-                }
 }
 
 static void on_tick(uv_timer_t *t) {
-        serve();
+        kube_calls_serve(answer);
 }
 
 /* ---- measuring ---- */
@@ -585,7 +441,7 @@ static size_t peak_kib(void) {
 static void until_quiet_for(uint64_t ms) {
         do
                 uv_run(&loop, UV_RUN_ONCE);
-        while (!TAILQ_EMPTY(&calls) || work_queue_depth(c.queue) || uv_now(&loop) < last_ms + ms);
+        while (!kube_calls_empty() || work_queue_depth(c.queue) || uv_now(&loop) < last_ms + ms);
 }
 
 /* Waits for the decision, and then until nothing happens any more. */
@@ -668,6 +524,7 @@ int main(int argc, char **argv) {
         uv_timer_init(&loop, &tick);
         uv_timer_start(&tick, on_tick, 0, TICK_MS);
         double begin = cpu_ms();
+        kube_calls_begin(on_started, on_watched);
         controller_start(&c,
                          &(struct controller_options){ &config, client, events, metrics, on_synced, NULL });
         while (!records_synced(&c))

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <uthash.h>
 #include <cmocka.h>
 
@@ -22,7 +21,7 @@
 #include "base/mem.h"
 #include "controller/controller.h"
 #include "controller/node_reads.h"
-#include "kube/kube_client_priv.h"
+#include "world/kube_calls.h"
 
 enum { CLIQUE = 18, PAGE = 500, TICK_MS = 20, IMAGES = 50, QUIET_MS = 3000 };
 
@@ -58,21 +57,6 @@ struct made {
         char key[];
 };
 
-struct kube_call {
-        TAILQ_ENTRY(kube_call) entry;
-        struct kube_request q;
-        char *ns, *name, *query, *body;
-};
-
-struct watched {
-        const struct kube_resource *res;
-        http_head_fn *head;
-        http_data_fn *data;
-        void *u;
-        bool metadata_only, headed;
-        bool of_daemons; /* a watch of Pods: those of this driver's daemons */
-};
-
 static struct {
         uv_loop_t loop;
         struct controller c;
@@ -86,9 +70,6 @@ static struct {
         size_t fabric_visits; /* of all fabric objects */
         int64_t *versions, version;
         struct made *made;
-        TAILQ_HEAD(, kube_call) calls;
-        struct watched watches[24];
-        size_t n_watches;
         struct count count;
         uint64_t last_ms; /* of a request */
 } w;
@@ -198,28 +179,17 @@ static struct made *made_at(const struct kube_resource *res, const char *name) {
         return m;
 }
 
-/* ---- the wrapped calls ---- */
+/* ---- the requests of the controller ---- */
 
-struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q);
-void __wrap_kube_cancel(struct kube_call *call);
-unsigned __wrap_kube_room(struct kube_client *client);
-const char *__wrap_kube_resource_api(const struct kube_client *client);
-const char *__wrap_kube_version(const struct kube_client *client, const struct kube_resource *res);
-struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube_request *r,
-                                            http_head_fn *head, http_data_fn *data, http_done_fn *done,
-                                            struct err *e);
-void __wrap_http_cancel(struct http_call *call);
 void __wrap_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
 void __real_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u);
 
-struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kube_request *q) {
-        struct kube_call *x = xnew(struct kube_call);
-        x->q = *q;
-        x->ns = xstrdup_or_null(q->ns);
-        x->name = xstrdup_or_null(q->name);
-        x->query = xstrdup_or_null(q->query);
-        x->body = xstrndup(q->body.p ? q->body.p : "", q->body.n);
-        TAILQ_INSERT_TAIL(&w.calls, x, entry);
+void __wrap_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u) {
+        w.fabric_visits += i == w.c.caches.fabrics;
+        __real_kube_informer_each(i, fn, u);
+}
+
+static void on_started(const struct kube_request *q) {
         w.last_ms = uv_now(&w.loop);
         if (q->res != &kube_events)
                 w.count.requests++;
@@ -227,111 +197,47 @@ struct kube_call *__wrap_kube_start(struct kube_client *client, const struct kub
         w.count.patches += q->res == &kube_nodes && q->verb == KUBE_MERGE_PATCH;
         w.count.reads += q->verb == KUBE_GET;
         w.count.lists += q->verb == KUBE_LIST;
-        return x;
 }
 
-static void free_call(struct kube_call *x) {
-        free(x->ns);
-        free(x->name);
-        free(x->query);
-        free(x->body);
-        free(x);
-}
-
-void __wrap_kube_cancel(struct kube_call *call) {
-        if (!call)
-                return;
-        TAILQ_REMOVE(&w.calls, call, entry);
-        free_call(call);
-}
-
-unsigned __wrap_kube_room(struct kube_client *client) {
-        return 1000;
-}
-
-const char *__wrap_kube_resource_api(const struct kube_client *client) {
-        return "v1";
-}
-
-const char *__wrap_kube_version(const struct kube_client *client, const struct kube_resource *res) {
-        return "v1";
-}
-
-struct http_call *__wrap_kube_client__watch(struct kube_client *client, const struct kube_request *r,
-                                            http_head_fn *head, http_data_fn *data, http_done_fn *done,
-                                            struct err *e) {
-        assert_true(w.n_watches < ARRAY_LEN(w.watches));
+static void on_watched(void) {
         w.count.requests++;
-        const char *query = str_or(r->query, "");
-        w.watches[w.n_watches] =
-                (struct watched){ .of_daemons = strstr(query, CD_DAEMON_OBJECT) && !strstr(query, "%21%3D"),
-                                  .res = r->res,
-                                  .head = head,
-                                  .data = data,
-                                  .u = r->u,
-                                  .metadata_only = r->metadata_only };
-        return (struct http_call *)(void *)&w.watches[w.n_watches++];
-}
-
-void __wrap_http_cancel(struct http_call *call) {
-}
-
-void __wrap_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u) {
-        w.fabric_visits += i == w.c.caches.fabrics;
-        __real_kube_informer_each(i, fn, u);
 }
 
 /* ---- the server ---- */
 
-/* `object`: its text in a watch of whole objects; NULL: it is Node i. */
-static void send_event(const struct kube_resource *res, const char *object, size_t i) {
-        for (size_t k = 0; k < w.n_watches; k++) {
-                struct watched *x = &w.watches[k];
-                struct buf b = BUF_INIT(1 << 20);
-                if (x->res != res || (res == &kube_pods && !x->of_daemons))
-                        continue;
-                buf_adds(&b, "{\"type\":\"MODIFIED\",\"object\":");
-                if (object)
-                        buf_adds(&b, object);
-                else
-                        make_node(i, x->metadata_only, &b);
-                buf_adds(&b, "}\n");
-                w.count.read += b.n;
-                x->data(x->u, b.p, b.n);
-                buf_done(&b);
-        }
+/* `of_daemons`: a Pod of a daemon, or another object with the daemons' name. */
+static void send_object(const struct kube_resource *res, const char *ns, bool of_daemons,
+                        const char *object) {
+        w.count.read += kube_calls_send(&(struct kube_calls_event){
+                .res = res, .ns = ns, .of_daemons = of_daemons, .object = str_from(object) });
 }
 
-static void finish(struct kube_call *x, const struct buf *b) {
-        yyjson_doc *doc = yyjson_read(b->p, b->n, 0);
-        assert_non_null(doc);
-        x->q.done(x->q.u, yyjson_doc_get_root(doc), NULL);
-        yyjson_doc_free(doc);
+static void send_node(size_t i) {
+        struct buf whole = BUF_INIT(1 << 20), metadata = BUF_INIT(1 << 20);
+        make_node(i, false, &whole);
+        make_node(i, true, &metadata);
+        w.count.read += kube_calls_send(&(struct kube_calls_event){
+                .res = &kube_nodes, .object = { whole.p, whole.n }, .metadata = { metadata.p, metadata.n } });
+        buf_done(&whole);
+        buf_done(&metadata);
 }
 
 static void answer_list(struct kube_call *x) {
         struct buf b = BUF_INIT(64 << 20);
-        const char *at = x->query ? strstr(x->query, "continue=") : NULL,
-                   *limit = x->query ? strstr(x->query, "limit=") : NULL;
         bool nodes = x->q.res == &kube_nodes;
-        size_t i = at ? strtoul(at + 9, NULL, 10) : 0, most = limit ? strtoul(limit + 6, NULL, 10) : PAGE,
-               all = nodes || x->q.res == &kube_resource_slices ? w.n_nodes : 0,
-               end = all < i + most ? all : i + most;
-        buf_addf(&b, "{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"%lld\"", (long long)w.version);
-        if (end < all)
-                buf_addf(&b, ",\"continue\":\"%zu\"", end);
-        buf_adds(&b, "},\"items\":[");
-        for (size_t first = i; i < end; i++) {
-                buf_adds(&b, i > first ? "," : "");
+        size_t all = nodes || x->q.res == &kube_resource_slices ? w.n_nodes : 0;
+        const struct kube_calls_page page = kube_calls_page_of(x, all, PAGE);
+        buf_adds(&b, "{\"kind\":\"List\",\"items\":[");
+        for (size_t i = page.first; i < page.end; i++) {
+                buf_adds(&b, i > page.first ? "," : "");
                 if (nodes)
                         make_node(i, x->q.metadata_only, &b);
                 else
                         make_slice(i, &b);
         }
-        buf_adds(&b, "]}");
+        kube_calls_list_end(&page, all, w.version, &b);
         w.count.listed += b.n;
-        finish(x, &b);
-        buf_done(&b);
+        kube_calls_answer_buf(x, &b);
 }
 
 static void answer_node(struct kube_call *x) {
@@ -347,10 +253,9 @@ static void answer_node(struct kube_call *x) {
         }
         make_node(i, x->q.metadata_only, &b);
         w.count.read += b.n;
-        finish(x, &b);
-        buf_done(&b);
+        kube_calls_answer_buf(x, &b);
         if (x->q.verb == KUBE_MERGE_PATCH)
-                send_event(&kube_nodes, NULL, i);
+                send_node(i);
 }
 
 /* Merges a patch or an apply, and sets what the server sets. */
@@ -364,63 +269,39 @@ static void answer_write(struct kube_call *x) {
         w.n_fabrics += !m->json && x->q.res == &kube_fabrics;
         if (!m->json)
                 m->json = xasprintf(
-                        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"e0000000-8f4e-4f0e-9f0a-%012lld\","
-                        "\"generation\":1}}",
-                        name, (long long)w.version);
-        yyjson_doc *old = yyjson_read(m->json, strlen(m->json), 0);
-        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-        yyjson_mut_val *root = yyjson_merge_patch(doc, yyjson_doc_get_root(old), yyjson_doc_get_root(change)),
-                       *meta = yyjson_mut_obj_get(root, "metadata");
-        char rv[32];
-        struct buf b = BUF_INIT(4 << 20);
-        snprintf(rv, sizeof rv, "%lld", (long long)++w.version);
-        yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "resourceVersion"), yyjson_mut_str(doc, rv));
-        yyjson_mut_doc_set_root(doc, root);
+                        "{\"metadata\":{\"name\":\"%s\",\"uid\":\"e0000000-8f4e-4f0e-9f0a-%012lld\"}}", name,
+                        (long long)w.version);
+        char *merged = kube_calls_merge(m->json, x->body, ++w.version);
         free(m->json);
-        m->json = yyjson_mut_write(doc, 0, NULL);
-        yyjson_mut_doc_free(doc);
-        yyjson_doc_free(old);
-        yyjson_doc_free(change);
-        buf_adds(&b, m->json);
-        w.count.read += b.n;
-        finish(x, &b);
-        buf_done(&b);
-        send_event(x->q.res, m->json, 0);
+        m->json = merged;
+        w.count.read += strlen(m->json);
+        kube_calls_answer(x, str_from(m->json));
+        send_object(x->q.res, x->ns, streq(name, CD_DAEMON_OBJECT), m->json);
         if (x->q.res == &kube_fabrics)
                 w.reports_due[partition_of(name)] = true;
+        yyjson_doc_free(change);
 }
 
 static void answer(struct kube_call *x) {
-        struct err e;
-        TAILQ_REMOVE(&w.calls, x, entry);
         w.last_ms = uv_now(&w.loop);
-        if (x->q.verb == KUBE_LIST) {
+        if (x->q.verb == KUBE_LIST)
                 answer_list(x);
-        } else if (x->q.res == &kube_crds || x->q.res == &kube_events) {
-                x->q.done(x->q.u, NULL, NULL);
-        } else if (x->q.res == &kube_nodes) {
+        else if (x->q.res == &kube_crds || x->q.res == &kube_events)
+                kube_calls_answer_empty(x);
+        else if (x->q.res == &kube_nodes)
                 answer_node(x);
-        } else if (x->q.verb == KUBE_GET || x->q.verb == KUBE_DELETE) {
-                err_set(&e, ERR_NOT_FOUND, 404, "not found");
-                x->q.done(x->q.u, NULL, &e);
-        } else {
+        else if (x->q.verb == KUBE_GET || x->q.verb == KUBE_DELETE)
+                kube_calls_not_found(x);
+        else
                 answer_write(x);
-        }
-        free_call(x);
 }
 
 static void send_reports(void);
 
 static void on_tick(uv_timer_t *t) {
-        for (struct kube_call *x; (x = TAILQ_FIRST(&w.calls));)
-                answer(x);
+        kube_calls_serve(answer);
         if (w.forming)
                 send_reports();
-        for (size_t i = 0; i < w.n_watches; i++)
-                if (!w.watches[i].headed) {
-                        w.watches[i].headed = true;
-                        w.watches[i].head(w.watches[i].u, "application/json");
-                }
 }
 
 /* ---- the daemons ---- */
@@ -452,7 +333,7 @@ static void send_pod(size_t i, const char *fabric_uid, yyjson_val *assignment) {
                  "\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"10.%zu.%zu.%zu\"}],\"conditions\":[{\"type\":"
                  "\"Ready\",\"status\":\"True\"}],\"containerStatuses\":[{\"state\":{\"running\":{}}}]}}",
                  (long long)epoch, assignment ? "true" : "false", i, i >> 16 & 255, i >> 8 & 255, i & 255);
-        send_event(&kube_pods, buf_str(&b), 0);
+        send_object(&kube_pods, DRIVER_NS, true, buf_str(&b));
         buf_done(&b);
 }
 
@@ -498,7 +379,7 @@ static void make_domain(size_t d) {
                             "\",\"resourceVersion\":\"%lld\",\"generation\":1},\"spec\":{\"numNodes\":0,"
                             "\"channel\":{\"resourceClaimTemplate\":{\"name\":\"%s-channel\"}}}}",
                             name, d, (long long)++w.version, name);
-        send_event(&kube_compute_domains, m->json, 0);
+        send_object(&kube_compute_domains, "user", false, m->json);
 }
 
 static void allocate(size_t i) {
@@ -514,7 +395,7 @@ static void allocate(size_t i) {
                  "\",\"kind\":\"ComputeDomainChannelConfig\"}}}]}},\"reservedFor\":[{\"resource\":\"pods\","
                  "\"name\":\"worker-%zu\",\"uid\":\"60000000-8f4e-4f0e-9f0a-%012zu\"}]}}",
                  i, i, (long long)++w.version, i, i / CLIQUE, i, i);
-        send_event(&kube_resource_claims, buf_str(&b), 0);
+        send_object(&kube_resource_claims, "user", false, buf_str(&b));
         buf_done(&b);
 }
 
@@ -523,8 +404,7 @@ static void allocate(size_t i) {
 static void until_quiet(void) {
         do
                 uv_run(&w.loop, UV_RUN_ONCE);
-        while (!TAILQ_EMPTY(&w.calls) || work_queue_depth(w.c.queue) ||
-               uv_now(&w.loop) < w.last_ms + QUIET_MS);
+        while (!kube_calls_empty() || work_queue_depth(w.c.queue) || uv_now(&w.loop) < w.last_ms + QUIET_MS);
 }
 
 static void assert_budget(const char *what, size_t is, size_t most) {
@@ -572,7 +452,7 @@ static void label_and_form(size_t n) {
         struct err e;
         uv_timer_t tick;
         memset(&w, 0, sizeof w);
-        TAILQ_INIT(&w.calls);
+        kube_calls_begin(on_started, on_watched);
         w.n_nodes = n;
         w.version = 1000;
         w.labelled = xnew_n(bool, n);
@@ -626,7 +506,7 @@ static void label_and_form(size_t n) {
         w.count = (struct count){ 0 };
         for (size_t i = 0; i < n; i++) {
                 w.versions[i] = ++w.version;
-                send_event(&kube_nodes, NULL, i);
+                send_node(i);
         }
         w.last_ms = uv_now(&w.loop);
         until_quiet();
