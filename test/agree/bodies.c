@@ -354,6 +354,7 @@ static void content(enum kind k, const char *ns, const struct version *was, stru
                 fabric(out);
                 break;
         case K_NAMESPACE:
+        case K_POD_GROUP:
         case K_COUNT:
                 buf_adds(out, "'spec':{}");
                 break;

@@ -26,7 +26,8 @@ static enum answers_state state_of(const struct user_pod *p) {
         static const enum answers_state states[] = {
                 [POD_NONE] = ANSWERS_OTHER,      [POD_WAITS] = ANSWERS_NO_CLAIM,
                 [POD_CLAIMED] = ANSWERS_NO_NODE, [POD_ALLOCATED] = ANSWERS_STARTS,
-                [POD_RUNS] = ANSWERS_RUNS,       [POD_ENDS] = ANSWERS_OTHER
+                [POD_STARTS] = ANSWERS_STARTS,   [POD_RUNS] = ANSWERS_RUNS,
+                [POD_ENDS] = ANSWERS_OTHER
         };
         return states[p->state];
 }

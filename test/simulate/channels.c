@@ -16,6 +16,7 @@
 #include "model/mode.h"
 #include "plugin.h"
 #include "replica.h"
+#include "server.h"
 #include "sim.h"
 #include "world.h"
 
@@ -23,7 +24,7 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 #define LEASES "kube-node-lease"
 #define DEVICE "/dev/nvidia-caps-imex-channels/channel"
 
-static bool used, stands, changes, calm, shared;
+static bool used, stands, changes, calm, shared, old_kubelets;
 static unsigned count;
 
 /* A namespace may have half of the channels that others leave free. */
@@ -35,6 +36,18 @@ void channels_use(unsigned n_domains, bool standing) {
 
 void channels_use_shared(void) {
         shared = true;
+        old_kubelets = sim_chance(50);
+        sim_log("the version of Kubernetes is %s", old_kubelets ? "1.36" : "1.37");
+        if (!old_kubelets)
+                server_serve_pod_groups();
+}
+
+bool channels_old_kubelets(void) {
+        return old_kubelets;
+}
+
+bool channels_pod_groups(void) {
+        return shared && !old_kubelets;
 }
 
 bool channels_shared(void) {

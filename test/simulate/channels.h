@@ -22,6 +22,10 @@ bool channels_used(void);
 /* Enables ComputeDomains whose pods share one claim. Call it after channels_use(). */
 void channels_use_shared(void);
 bool channels_shared(void);
+/* Returns true if the kubelets have the version 1.36, otherwise they have 1.37. With 1.37, the API server
+ * also serves PodGroups. */
+bool channels_old_kubelets(void);
+bool channels_pod_groups(void);
 bool channels_of_host(void);
 bool channels_standing(void);
 /* Returns the IMEX domain that a pod of that ComputeDomain uses on a node of that partition; a static string

@@ -135,7 +135,7 @@ static void forbidden(const struct fault *f, bool watch, bool writes, struct fat
 
 static void lag(struct fault *f) {
         f->program = some_program();
-        f->k = sim_chance(50) ? ALL : (int)sim_draw(K_COUNT);
+        f->k = sim_chance(50) ? ALL : (int)sim_draw(channels_pod_groups() ? K_COUNT : K_POD_GROUP);
         f->lag_ms = sim_between(50, 20000);
         lasts(f, 3, 60);
 }

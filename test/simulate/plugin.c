@@ -467,8 +467,24 @@ void dra_op_prepared(struct dra_op *op, const struct dra_device *devices, size_t
         end_call(op);
 }
 
+/* Kubelets before 1.37 unprepare a claim that other pods of the node use: see claim_info.h. */
+static void undo_others(const struct held *h) {
+        struct held *o;
+        LIST_FOREACH (o, &helds, entry)
+                if (o != h && o->node == h->node && streq(o->uid, h->uid) && o->state == HELD_PREPARED) {
+                        if (!channels_old_kubelets())
+                                sim_broken("a kubelet of 1.37 unprepares %s/%s, which a pod uses", h->ns,
+                                           h->name);
+                        sim_log("the kubelet of node-%u unprepares %s/%s while a pod uses it", h->node, h->ns,
+                                h->name);
+                        o->state = HELD_ASKED;
+                        o->undone = true;
+                }
+}
+
 void dra_op_unprepared(struct dra_op *op) {
         struct held *h = op->held;
+        undo_others(h);
         sim_log("%s: %s/%s is unprepared", op->life->name, h->ns, h->name);
         if (has_cdi_file(h) || recorded(op->life, h->uid))
                 sim_broken("the plugin reports claim %s/%s as unprepared on %s, but it is not", h->ns,
@@ -479,13 +495,17 @@ void dra_op_unprepared(struct dra_op *op) {
 
 /* The kubelet retries with its next sync of the pod: a Prepare after 60 to 90 s (kubernetes#139836), unless
  * an annotation changes. */
+static int64_t next_sync_ms(void) {
+        return sim_now_ms() + sim_between(60000, 90000);
+}
+
 static void failed(struct dra_op *op, const char *msg) {
         struct held *h = op->held;
         sim_log("%s: %s of %s/%s fails: %s", op->life->name, op->unprepare ? "unprepare" : "prepare",
                 op->held->ns, op->held->name, msg);
-        h->next_ms = sim_now_ms() + (h->sync         ? 0
-                                     : op->unprepare ? sim_between(500, 10000)
-                                                     : sim_between(60000, 90000));
+        h->next_ms = h->sync         ? sim_now_ms()
+                     : op->unprepare ? sim_now_ms() + sim_between(500, 10000)
+                                     : next_sync_ms();
         if (!op->unprepare) {
                 snprintf(op->held->failure, sizeof op->held->failure, "%s", msg);
                 op->held->failed_ms = sim_now_ms();
@@ -535,6 +555,8 @@ static void call(struct held *h, bool unprepare) {
         h->sync = false;
         h->state = HELD_ASKED;
         if (unprepare)
+                undo_others(h);
+        if (unprepare)
                 claims_unprepare(l->claims, op, &claim);
         else
                 claims_prepare(l->claims, op, &claim);
@@ -560,13 +582,37 @@ bool held_prepare(struct held *h) {
         return h->state == HELD_PREPARED;
 }
 
-bool held_unprepare(struct held *h) {
-        /* The end of a pod ends the wait for its claims, sometimes after their answer. */
+bool held_abort(struct held *h) {
         if (h->call && !h->call->unprepare && sim_chance(20))
                 cancel(h->call, "the pod ends");
+        return !h->call;
+}
+
+bool held_unprepare(struct held *h) {
+        (void)held_abort(h);
         if (h->state != HELD_NOT)
                 call(h, true);
         return h->state == HELD_NOT && !h->call;
+}
+
+void held_must_unprepare(struct held *h) {
+        h->state = HELD_ASKED;
+        call(h, true);
+}
+
+bool held_join(struct held *h) {
+        if (!has_cdi_file(h))
+                return false;
+        h->state = HELD_PREPARED;
+        h->undone = false;
+        look_at_channel(h, plugins[h->node].clique);
+        return true;
+}
+
+void held_refuse(struct held *h, const char *why) {
+        sim_log("the kubelet of node-%u does not prepare %s/%s: %s", h->node, h->ns, h->name, why);
+        h->next_ms = h->sync ? sim_now_ms() : next_sync_ms();
+        h->sync = false;
 }
 
 void held_sync(struct held *h) {
@@ -576,6 +622,7 @@ void held_sync(struct held *h) {
 
 void held_reboot(struct held *h) {
         h->id = -1;
+        h->undone = false;
         if (h->state == HELD_PREPARED)
                 h->state = HELD_ASKED;
 }

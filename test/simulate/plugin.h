@@ -50,6 +50,7 @@ struct held {
         struct dra_op *call; /* the call whose answer the kubelet waits for */
         int64_t next_ms;     /* the earliest time of the next call */
         bool sync;           /* the kubelet syncs the pod again after the call */
+        bool undone;         /* the kubelet has unprepared the claim for another pod, and the pod may run */
         char failure[512];   /* the plugin's answer to the last Prepare that failed; "": none */
         int64_t failed_ms;   /* when it failed */
 };
@@ -61,6 +62,16 @@ void held_init(struct held *h, unsigned node, bool channel, const char *ns, cons
  * return true if the claim is already prepared or unprepared. */
 bool held_prepare(struct held *h);
 bool held_unprepare(struct held *h);
+/* The end of the pod sometimes ends the kubelet's wait for a Prepare. Returns true if the kubelet waits for
+ * no call. */
+bool held_abort(struct held *h);
+/* Calls Unprepare in any state of the claim. */
+void held_must_unprepare(struct held *h);
+/* The kubelet does not call the plugin, because it has prepared the claim for another pod of the node.
+ * Returns false if the claim has no CDI file. */
+bool held_join(struct held *h);
+/* The kubelet refuses to prepare the claim, without a call. It retries with its next sync of the pod. */
+void held_refuse(struct held *h, const char *why);
 /* The kubelet has seen a change of an annotation of the pod, so it syncs the pod at once. */
 void held_sync(struct held *h);
 /* Records that the node has lost power, so that the claim is no longer prepared. Call it after

@@ -29,6 +29,8 @@ void asked_done(struct asked *q);
 /* Sets the function that handles merge patches of pods that are no objects of the store. It returns false if
  * there is no such pod. */
 void server_set_pods(bool (*fn)(const char *ns, const char *name, const char *body));
+/* Serves PodGroups from now on. */
+void server_serve_pod_groups(void);
 /* Returns the HTTP status, and adds the body to *out. */
 int server_answer(const struct asked *q, const char *who, const char *body, struct buf *out);
 /* Adds a refusal with the text of Kubernetes. q NULL: the refusal names no object. */

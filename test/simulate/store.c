@@ -38,6 +38,8 @@ const struct kind_info kinds[K_COUNT] = {
         [K_NAMESPACE] = { "", "v1", "namespaces", "Namespace", .status = true, .answers_deleted = true },
         [K_FABRIC] = { OURS, "computedomainfabrics", "ComputeDomainFabric", .custom = true,
                        .put_needs_version = true, .generation = GENERATION_ALL },
+        [K_POD_GROUP] = { "scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", .namespaced = true,
+                          .status = true },
 };
 
 const char *kind_api_version(enum kind k) {

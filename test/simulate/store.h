@@ -22,6 +22,7 @@ enum kind {
         K_CLIQUE,
         K_NAMESPACE,
         K_FABRIC,
+        K_POD_GROUP, /* the last: not every world has it */
         K_COUNT
 };
 

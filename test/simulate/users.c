@@ -7,9 +7,11 @@
 #include "api/names.h"
 #include "base/mem.h"
 #include "channels.h"
+#include "claim_info.h"
 #include "go_driver.h"
 #include "hostile.h"
 #include "racks.h"
+#include "sharers.h"
 #include "sim.h"
 #include "world.h"
 #include "world_state.h"
@@ -67,131 +69,14 @@ struct node *choose_node(const struct domain *d) {
         return NULL;
 }
 
-/* ---- pods that share a claim ---- */
-
-static const struct version *shared_claim(const struct domain *d) {
-        char name[64];
-        snprintf(name, sizeof name, "s-%s", d->name);
-        const struct version *c = store_get(K_CLAIM, USER_NS, name);
-        return c && strstr(c->json, d->uid) ? c : NULL;
-}
-
-/* The kubelet of a node prepares a claim once, so a node has one pod of the ComputeDomain here. */
-static bool has_pod_on(const struct domain *d, const struct node *n) {
-        for (unsigned i = 0; i < d->n_pods; i++)
-                if (d->pods[i].node == n)
-                        return true;
-        return false;
-}
-
-static bool is_open(const struct domain *d, const struct node *n) {
-        return n->exists && n->ready && !n->cordoned && !has_pod_on(d, n);
-}
-
-bool can_share(const struct domain *d) {
-        for (size_t i = 0; i < store_count(K_SLICE); i++) {
-                const struct version *s = store_nth(K_SLICE, i);
-                if (s->node && s->channels && is_open(d, node_named(s->node)))
-                        return true;
-        }
-        return false;
-}
-
-/* The label counts for allocated claims, too. */
-static struct node *choose_labelled(const struct domain *d) {
-        unsigned from = (unsigned)sim_draw(w.n_nodes);
-        for (unsigned i = 0; i < w.n_nodes; i++) {
-                struct node *n = &w.nodes[(from + i) % w.n_nodes];
-                const struct version *v = store_get(K_NODE, "", n->name);
-                if (v && streq(version_label(v, CD_LABEL_SHARED), "true") && is_open(d, n))
-                        return n;
-        }
-        return NULL;
-}
-
-#define PROTECTION "resource.kubernetes.io/delete-protection"
-
-static bool is_protected(const struct version *c) {
-        yyjson_val *f;
-        size_t i, n;
-        yyjson_arr_foreach (yyjson_obj_get(c->meta, "finalizers"), i, n, f)
-                if (yyjson_equals_str(f, PROTECTION))
-                        return true;
-        return false;
-}
-
-/* Adds or removes the finalizer of Kubernetes, and keeps the others. */
-static void protect(const struct version *c, bool is) {
-        struct buf b = BUF_INIT(1024);
-        yyjson_val *f;
-        size_t i, n;
-        yyjson_arr_foreach (yyjson_obj_get(c->meta, "finalizers"), i, n, f)
-                if (!yyjson_equals_str(f, PROTECTION))
-                        buf_addf(&b, "%s'%s'", b.n ? "," : "", yyjson_get_str(f));
-        if (is)
-                buf_addf(&b, "%s'" PROTECTION "'", b.n ? "," : "");
-        world_patch(K_CLAIM, c, false, "{'metadata':{'finalizers':[%s]}}", buf_str(&b));
-        buf_done(&b);
-}
-
-static void deallocate(const struct domain *d) {
-        world_patch(K_CLAIM, shared_claim(d), true, "{'status':{'allocation':null,'reservedFor':null}}");
-        const struct version *c = shared_claim(d);
-        if (c && is_protected(c))
-                protect(c, false);
-}
-
-/* The scheduler allocates the claim for the first pod, unless the controller has. After the last pod, the
- * claim controller deallocates a claim that the scheduler has allocated. */
-static void reserve_shared(const struct domain *d) {
-        const struct version *c = shared_claim(d);
-        struct buf b = BUF_INIT(16384);
-        if (!c)
-                return;
-        for (unsigned i = 0; i < d->n_pods; i++)
-                if (d->pods[i].node && d->pods[i].shares && !d->pods[i].unreserved)
-                        buf_addf(&b, "%s{'resource':'pods','name':'p%u','uid':'p%u'}", b.n ? "," : "", i, i);
-        if (b.n && !c->pool) {
-                protect(c, true);
-                allocate(c->name, USER_NS, CD_POOL_SHARED, CD_DEVICE_SHARED, "ComputeDomainChannelConfig",
-                         d->uid, true, "p");
-                c = shared_claim(d);
-        }
-        if (b.n) {
-                world_patch(K_CLAIM, c, true, "{'status':{'reservedFor':[%s]}}", buf_str(&b));
-        } else if (c->pool && is_protected(c)) {
-                deallocate(d);
-        } else if (c->pool) {
-                world_patch(K_CLAIM, c, true, "{'status':{'reservedFor':null}}");
-        }
-        buf_done(&b);
-}
+/* ---- pods ---- */
 
 /* The claim no longer names the pod: its last container has ended, or its object was force-deleted. */
 static void unreserve(struct domain *d, struct user_pod *p) {
-        if (!p->shares) {
+        if (p->shares)
+                sharers_unreserve(d, p);
+        else
                 delete_claim(USER_NS, p->claim);
-                return;
-        }
-        p->unreserved = true;
-        reserve_shared(d);
-}
-
-static void begin_sharing(struct domain *d, struct user_pod *p) {
-        const struct version *c = shared_claim(d);
-        struct node *n = c && !version_deleted(c) ? choose_labelled(d) : NULL;
-        /* No node fits, so the scheduler deallocates a claim that no pod uses. */
-        if (!n && c && c->pool && !strstr(c->json, "\"reservedFor\"") && sim_chance(10))
-                deallocate(d);
-        if (!n)
-                return;
-        p->node = n;
-        p->shares = p->own = true;
-        snprintf(p->claim, sizeof p->claim, "%s", c->name);
-        held_init(&p->held, number_of(n), true, USER_NS, p->claim, c->uid, d->uid, true);
-        p->state = POD_ALLOCATED;
-        p->since_ms = sim_now_ms();
-        reserve_shared(d);
 }
 
 static void claim_of_template(struct domain *d, struct user_pod *p) {
@@ -220,7 +105,7 @@ static void pod_gone(struct domain *d, struct user_pod *p) {
         *p = (struct user_pod){ .state = next };
 }
 
-static void end_pod(struct user_pod *p) {
+void end_pod(struct user_pod *p) {
         if (p->state == POD_NONE || p->state == POD_ENDS)
                 return;
         p->ran = p->state == POD_RUNS;
@@ -244,6 +129,10 @@ static void see_ends(const struct node *n) {
                                 w.domains[d].pods[i].seen = true;
 }
 
+static bool unprepare(struct user_pod *p) {
+        return p->shares ? claim_info_unprepare(p) : held_unprepare(&p->held);
+}
+
 static void step_pod(struct domain *d, struct user_pod *p) {
         struct node *n = p->node;
         int64_t now = sim_now_ms();
@@ -259,7 +148,7 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 return;
         case POD_WAITS:
                 if (d->shares)
-                        begin_sharing(d, p);
+                        sharers_schedule(d, p);
                 else
                         claim_of_template(d, p);
                 return;
@@ -276,9 +165,12 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 if (!n->power || !n->connected || !n->exists)
                         return;
                 see_ends(n);
-                if (!p->shares)
-                        held_init(&p->held, number_of(n), true, USER_NS, p->claim,
-                                  store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
+                if (p->shares) {
+                        sharers_prepare(d, p);
+                        return;
+                }
+                held_init(&p->held, number_of(n), true, USER_NS, p->claim,
+                          store_get(K_CLAIM, USER_NS, p->claim)->uid, d->uid, p->own);
                 if (p->retry)
                         held_sync(&p->held);
                 p->retry = false;
@@ -292,12 +184,16 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 p->state = POD_RUNS;
                 p->since_ms = now;
                 return;
+        case POD_STARTS:
+                if (n->power)
+                        sharers_start(d, p);
+                return;
         case POD_RUNS:
                 return;
         case POD_ENDS:
                 /* A kubelet without network ends the pods whose end it has seen, but cannot report it. */
                 p->seen = n && n->power && (p->seen || n->connected);
-                if (!n || (p->seen && now >= p->ends_ms && held_unprepare(&p->held) && n->connected))
+                if (!n || (p->seen && now >= p->ends_ms && unprepare(p) && n->connected))
                         pod_gone(d, p);
                 return;
         }
@@ -307,7 +203,7 @@ bool users_patch_pod(const char *ns, const char *name, const char *body) {
         for (unsigned d = 0; d < w.n_domains && streq(ns, USER_NS); d++) {
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         struct user_pod *p = &w.domains[d].pods[i];
-                        if (!p->node || !streq(p->claim, name))
+                        if (!p->node || !streq(p->shares ? p->name : p->claim, name))
                                 continue;
                         p->retry = p->retry || strstr(body, CD_ANNOTATION_RETRY);
                         return true;
@@ -342,7 +238,10 @@ static void make_domain(struct domain *d) {
         d->lives = true;
         d->ends = false;
         d->steady = sim_chance(10);
-        d->n_pods = d->steady || hostile_greedy() ? 1 : (unsigned)sim_between(1, w.n_nodes);
+        d->n_groups = d->shares && channels_pod_groups() ? (unsigned)sim_draw(MAX_GROUPS + 1) : 0;
+        d->n_pods = d->steady || hostile_greedy() ? 1
+                    : d->shares                   ? (unsigned)sim_between(1, 2 * w.n_nodes)
+                                                  : (unsigned)sim_between(1, w.n_nodes);
         d->next_ms = sim_now_ms() + (d->steady ? sim_between(600000, 2400000) : sim_between(5000, 150000));
         for (unsigned i = 0; i < d->n_pods; i++)
                 d->pods[i] = (struct user_pod){ .state = POD_WAITS };
@@ -409,6 +308,8 @@ void step_domain(struct domain *d) {
         for (unsigned i = 0; i < d->n_pods; i++)
                 if (soon())
                         step_pod(d, &d->pods[i]);
+        if (d->shares)
+                sharers_step(d);
         if (!d->lives) {
                 if (now >= d->next_ms && !w.empty && may_begin(d))
                         make_domain(d);
@@ -431,7 +332,7 @@ void step_domain(struct domain *d) {
                         end_pod(&d->pods[i]);
                 if (v && !version_deleted(v) && !d->of_rack)
                         world_delete(K_DOMAIN, v, false);
-                if ((!v || d->of_rack) && !has_pods(d)) {
+                if ((!v || d->of_rack) && !has_pods(d) && !sharers_have_group(d)) {
                         d->lives = false;
                         d->next_ms = now + (w.calm ? 0 : sim_between(0, 20000));
                 }

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "channels.h"
+#include "claim_info.h"
 #include "clocks.h"
 #include "crashing.h"
 #include "daemon.h"
@@ -205,11 +206,12 @@ void lose_power(struct node *n, int64_t for_ms) {
                         struct user_pod *p = &w.domains[d].pods[i];
                         if (p->node != n)
                                 continue;
-                        if (p->state == POD_RUNS)
+                        if (p->state == POD_RUNS || p->state == POD_STARTS)
                                 p->state = POD_ALLOCATED;
                         p->ran = false;
                         held_reboot(&p->held);
                 }
+        claim_info_reboot(n);
         sim_log("%s loses power", n->name);
 }
 
@@ -583,6 +585,7 @@ void world_end(void) {
                 lose_power(&w.nodes[i], INT32_MAX);
         }
         plugins_end();
+        claim_info_done();
 }
 
 static void delete_some_object(void) {

@@ -16,6 +16,7 @@
 #include "lying.h"
 #include "racks.h"
 #include "replica.h"
+#include "sharers.h"
 #include "sim.h"
 #include "world_state.h"
 
@@ -27,12 +28,23 @@ int64_t world_runs_ms(const char *node, const char *domain_uid) {
         for (unsigned d = 0; d < w.n_domains; d++)
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
                         const struct user_pod *p = &w.domains[d].pods[i];
-                        if (p->state == POD_RUNS && streq(p->node->name, node) &&
+                        /* A kubelet before 1.37 may unprepare the claim of a running pod. */
+                        if (p->state == POD_RUNS && !p->held.undone && streq(p->node->name, node) &&
                             streq(domain_uid,
                                   channels_imex_domain(p->own, w.domains[d].uid, p->node->clique)))
                                 return sim_now_ms() - p->since_ms;
                 }
         return -1;
+}
+
+bool world_asks_for_channel(const char *node) {
+        for (unsigned d = 0; d < w.n_domains; d++)
+                for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
+                        const struct user_pod *p = &w.domains[d].pods[i];
+                        if (p->shares && p->state == POD_ALLOCATED && streq(p->node->name, node))
+                                return true;
+                }
+        return false;
 }
 
 bool world_is_given_up(unsigned node) {
@@ -194,13 +206,16 @@ const char *world_misses(void) {
                         }
                         if (s == POD_ALLOCATED && awaits_next_daemon(x->pods[i].node))
                                 continue;
-                        if (s == POD_WAITS && x->shares && !can_share(x))
+                        if (s == POD_WAITS && x->shares && !sharers_can_run(x))
                                 continue;
                         if (s != POD_RUNS && (s != POD_CLAIMED || choose_node(x)))
                                 return describe("pod %u of ComputeDomain %s does not run (state %d, on %s)",
                                                 i, x->name, (int)s,
                                                 x->pods[i].node ? x->pods[i].node->name : "no node");
                 }
+                if (sharers_unreserved_group(x))
+                        return describe("the claim of ComputeDomain %s is not reserved for PodGroup %s",
+                                        x->name, sharers_unreserved_group(x));
                 if (runs && !excused && !streq(version_str(v, "/status/status"), "Ready"))
                         return describe("ComputeDomain %s is not Ready", x->name);
         }

@@ -14,6 +14,7 @@ enum {
         MAX_NODES = 64,
         MAX_DOMAINS = 16,
         MAX_PODS = 64,
+        MAX_GROUPS = 2,
         NODE_GRACE_MS = 40000,
         POD_GC_MS = 40000,
         NODE_GONE_MS = 60000,
@@ -54,7 +55,8 @@ struct node {
         struct run runs[MAX_RUNS];
 };
 
-enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_RUNS, POD_ENDS };
+/* POD_STARTS: its claims are prepared, and its containers do not run yet. */
+enum state { POD_NONE, POD_WAITS, POD_CLAIMED, POD_ALLOCATED, POD_STARTS, POD_RUNS, POD_ENDS };
 struct user_pod {
         enum state state;
         bool ran;       /* before it began to end */
@@ -63,12 +65,17 @@ struct user_pod {
         bool again;
         bool own; /* its claim is for an assigned channel */
         bool shares;     /* its claim is the shared one of the ComputeDomain */
+        bool prepares,
+                unprepares; /* of a shared claim: the kubelet waits for this call, or sees its result */
+        bool released;      /* the kubelet needs the shared claim no more for this pod */
         bool unreserved; /* the claim no longer names it */
         struct node *node;
         struct held held; /* its claim, as the kubelet of the node knows it */
-        char claim[64];   /* also its name and UID */
+        char claim[64];   /* also its name and UID, if it does not share the claim */
+        char name[32];    /* also its UID, if it shares the claim */
         bool retry;       /* CD_ANNOTATION_RETRY has changed, and the kubelet has not seen it yet */
         int64_t since_ms, ends_ms;
+        int64_t starts_ms; /* when the sandbox is ready, and the containers can start */
 };
 
 struct domain {
@@ -77,6 +84,7 @@ struct domain {
         bool steady;  /* it lives long, and its pod runs for all of that time */
         bool of_rack; /* the controllers create it for a rack */
         bool shares;  /* its pods share one claim */
+        unsigned n_groups; /* PodGroups that name the shared claim */
         int64_t next_ms;
         struct user_pod pods[MAX_PODS];
         unsigned n_pods;
@@ -130,7 +138,6 @@ void end_pods_on(const struct node *n);
 /* Returns a node with a free channel device for the claim template of the ComputeDomain, or NULL if there is
  * none. */
 struct node *choose_node(const struct domain *d);
-/* Returns true if a node without a pod of this ComputeDomain, whose pods share a claim, offers channels. */
-bool can_share(const struct domain *d);
+void end_pod(struct user_pod *p);
 /* Returns the present ComputeDomain, or NULL if it does not exist. */
 const struct version *object_of(const struct domain *d);
