@@ -37,7 +37,6 @@ void channels_use(unsigned n_domains, bool standing) {
 void channels_use_shared(void) {
         shared = true;
         old_kubelets = sim_chance(50);
-        sim_log("the version of Kubernetes is %s", old_kubelets ? "1.36" : "1.37");
         if (!old_kubelets)
                 server_serve_pod_groups();
 }
@@ -135,6 +134,8 @@ void channels_use_changes(unsigned n_domains) {
 }
 
 void channels_begin(void) {
+        if (shared)
+                sim_log("the version of Kubernetes is %s", old_kubelets ? "1.36" : "1.37");
         if (changes)
                 sim_at(sim_between(10000, 300000), on_change, NULL);
 }

@@ -67,6 +67,7 @@ static bool was_prepared(struct user_pod *p) {
         if (p->held.state != HELD_PREPARED)
                 return false; /* it failed */
         if (!i) {
+                held_leave(&p->held);
                 p->held.state = HELD_ASKED;
                 held_refuse(&p->held, "unable to get claim info");
                 return false;
@@ -140,6 +141,8 @@ static bool release(struct user_pod *p) {
 
 bool claim_info_unprepare(struct user_pod *p) {
         p->released = p->released || (held_abort(&p->held) && release(p));
+        if (p->released)
+                p->held.state = HELD_NOT; /* for this pod, whose containers have ended */
         return p->released;
 }
 

@@ -627,6 +627,17 @@ void held_reboot(struct held *h) {
                 h->state = HELD_ASKED;
 }
 
+void held_leave(const struct held *h) {
+        struct held *left = xnew(struct held);
+        sim_log("the kubelet of node-%u forgets %s/%s", h->node, h->ns, h->name);
+        *left = *h;
+        left->forgotten = true;
+        left->state = HELD_NOT;
+        left->id = -1;
+        left->call = NULL;
+        LIST_INSERT_HEAD(&helds, left, entry);
+}
+
 void held_forget(struct held *h) {
         if (!h->known)
                 return;
@@ -691,12 +702,18 @@ static bool is_of_daemon(const struct held *h, const char *name) {
                 streq(name, imex_domain(h->node)));
 }
 
+/* The plugin must keep a forgotten claim while other nodes can use it. */
+static bool explains(const struct held *h, unsigned node) {
+        const struct version *c = h->forgotten ? store_get(K_CLAIM, h->ns, h->name) : NULL;
+        return h->node == node && (!h->forgotten || (c && streq(c->uid, h->uid)));
+}
+
 static bool is_stray(unsigned node, const char *name) {
         const struct held *h;
         if (streq(name, IMEX_GRANTS_LOCK))
                 return false; /* exists as long as a plugin */
         LIST_FOREACH (h, &helds, entry)
-                if (h->node == node && (strstr(name, h->uid) || is_of_daemon(h, name)))
+                if (explains(h, node) && (strstr(name, h->uid) || is_of_daemon(h, name)))
                         return false;
         return true;
 }
@@ -719,7 +736,7 @@ static char *stray_entry(unsigned node) {
                 if (c->state == CHECKPOINT_ABORTED)
                         continue; /* the plugin keeps it for a while, to refuse a late Prepare */
                 LIST_FOREACH (h, &helds, entry)
-                        if (h->node == node && streq(h->uid, c->uid))
+                        if (explains(h, node) && streq(h->uid, c->uid))
                                 break;
                 if (!h)
                         return xasprintf("the entry of claim %s/%s", c->ns, c->name);

@@ -50,6 +50,7 @@ struct held {
         struct dra_op *call; /* the call whose answer the kubelet waits for */
         int64_t next_ms;     /* the earliest time of the next call */
         bool sync;           /* the kubelet syncs the pod again after the call */
+        bool forgotten;      /* no pod uses it: see held_leave() */
         bool undone;         /* the kubelet has unprepared the claim for another pod, and the pod may run */
         char failure[512];   /* the plugin's answer to the last Prepare that failed; "": none */
         int64_t failed_ms;   /* when it failed */
@@ -80,6 +81,9 @@ void held_reboot(struct held *h);
 /* Records that the Node is created again, after it did not exist for so long that nothing runs there any
  * more. */
 void held_given_up(unsigned node);
+/* Lets the kubelet forget the claim, although the plugin has prepared it. The plugin unprepares it some time
+ * after the claim was deleted. */
+void held_leave(const struct held *h);
 /* Lets the kubelet forget the claim. */
 void held_forget(struct held *h);
 

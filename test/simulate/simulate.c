@@ -42,6 +42,9 @@
 enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
 /* With --clocks, both are longer by the difference between the clocks of two machines. */
 static int64_t settle_ms = SETTLE_MS, quiet_ms = QUIET_MS;
+/* Kubelets before 1.37 can forget a claim that they have prepared. The plugin unprepares it after two looks
+ * at the claim, which it takes every ten minutes. */
+enum { FORGOTTEN_MS = 1300000 };
 
 struct options {
         uint64_t first, last;
@@ -217,6 +220,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 channels_use(o->domains, o->standing);
         if (o->shared)
                 channels_use_shared();
+        if (channels_old_kubelets())
+                settle_ms += FORGOTTEN_MS;
         if (o->changes)
                 channels_use_changes(o->domains);
         if (o->restores || o->careless)
