@@ -153,6 +153,31 @@ static void a_shared_claim_asks_while_the_kubelet_retries(void **state) {
         reports("asks", false);
 }
 
+/* failure: no channel is free until the Prepare of a shared claim has failed -> the node asks for the channel
+ * until the pod ends, so the kubelet retries when the pod can have it */
+static void a_shared_claim_asks_for_the_channel_after_prepare_has_failed(void **state) {
+        struct dra_op failed = { .timeout_ms = 400 }, again = { 0 };
+        world_stop(w.claims);
+        w.retries = true;
+        world_start(BOOT);
+        store_set(&api.store, &kube_pods, "user", "a",
+                  "{\"metadata\":{\"namespace\":\"user\",\"name\":\"a\",\"uid\":\"a\",\"resourceVersion\":"
+                  "\"1\"}}");
+        assigned(ENTRY(8, DOMAIN_B), 5);
+        prepare(&failed, "shared", CLAIM_1);
+        world_wait(&failed, FAILED);
+        world_turn();
+        reports("\"asks\":[\"" DOMAIN_A "\"]", true);
+        assigned(ENTRY(8, DOMAIN_B) "," ENTRY(9, DOMAIN_A), 6);
+        api_fabric_event();
+        world_turn();
+        const struct object *pod = store_find(&api.store, &kube_pods, "user", "a");
+        assert_non_null(strstr(pod->json, CD_ANNOTATION_RETRY));
+        prepare(&again, "shared", CLAIM_1);
+        world_wait(&again, PREPARED);
+        reports("asks", false);
+}
+
 /* A claim of one node needs no report: its allocation names the node. */
 static void a_local_claim_that_waits_asks_for_nothing(void **state) {
         struct dra_op op = { .timeout_ms = 200 };
@@ -259,6 +284,7 @@ int main(void) {
                 T(claims_of_several_ComputeDomains_use_the_shared_device_of_a_node),
                 T(a_shared_claim_that_waits_asks_for_the_channel),
                 T(a_shared_claim_asks_while_the_kubelet_retries),
+                T(a_shared_claim_asks_for_the_channel_after_prepare_has_failed),
                 T(a_local_claim_that_waits_asks_for_nothing),
                 T(a_second_prepare_gets_the_same_device),
                 T(a_later_pod_gets_the_channel_again),
