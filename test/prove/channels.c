@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "channels.h"
+#include "channels_state.h"
 
 #include <string.h>
 
@@ -12,54 +12,6 @@
 
 #define FABRIC "3f7c1b2a-1111-2222-3333-444455556666.1"
 
-enum {
-        HOSTS = 2,
-        OWNERS = 3,
-        IDS = 2, /* channels 1 and 2 */
-        ENTRIES = 6,
-        TICK_S = 40,
-        OLD = 5,
-        NOW = 1000000,
-        DEAD_TICKS = 2, /* 60 s: the pods on a deleted Node have ended */
-};
-
-/* An age is the number of passed ticks plus one; 0: never. */
-struct entry {
-        uint8_t id, owner, releasing;
-};
-
-struct table {
-        uint8_t n;
-        struct entry e[ENTRIES];
-};
-
-/* The report of a node's plugin; `held` has a bit for each pair of a channel ID and an owner. */
-struct reported {
-        uint8_t is_there, is_settled, seen, held;
-};
-enum seen { SEEN_NOTHING, SEEN_THIS, SEEN_ANOTHER }; /* which fabric object */
-
-struct machine {
-        uint8_t is_there; /* the Node exists */
-        uint8_t deleted;  /* the age of its deletion */
-        uint8_t gone;     /* the age of its deletion for the leader */
-        uint8_t held, coming;
-        uint8_t claims; /* a bit for each owner */
-        uint8_t older;  /* the claims that are older than the object */
-        uint8_t alive_after;
-        struct reported reported;
-};
-
-struct state {
-        uint8_t object, created, is_own, is_lost, next, counted, members;
-        struct table table;
-        uint8_t leads, remembers, leases_at, leases_before;
-        struct table remembered;
-        struct machine machines[HOSTS];
-        uint8_t owners; /* a bit for each ComputeDomain that exists */
-        uint8_t changes, gone, deletes, leaders;
-};
-
 static const char *const hosts[HOSTS] = { "n1", "n2" };
 static const char *const uids[OWNERS] = { "aaaaaaaa-0000-4000-8000-000000000001",
                                           "aaaaaaaa-0000-4000-8000-000000000002",
@@ -69,15 +21,6 @@ static const char *const objects[] = { [SEEN_NOTHING] = "",
                                        [SEEN_THIS] = "bbbbbbbb-0000-4000-8000-000000000001",
                                        [SEEN_ANOTHER] = "bbbbbbbb-0000-4000-8000-000000000002" };
 
-static unsigned bit(unsigned id, unsigned owner) {
-        return 1U << ((id - 1) * OWNERS + owner);
-}
-
-/* The bits of an owner, for all channel IDs. */
-static unsigned bits_of(unsigned owner) {
-        return bit(1, owner) | bit(2, owner);
-}
-
 static int64_t time_of(unsigned age) {
         return age ? NOW - (int64_t)(age - 1) * TICK_S : 0;
 }
@@ -86,13 +29,10 @@ static uint8_t age_of(int64_t time) {
         return (uint8_t)(time ? (NOW - time) / TICK_S + 1 : 0);
 }
 
-static bool take(uint8_t *budget) {
-        return *budget && (*budget)--;
-}
-
 /* ---- the controller ---- */
 
-static struct compute_domain_fabric *fabric_of(const struct state *s, struct arena *a) {
+static struct compute_domain_fabric *fabric_of(const struct channels_row *row, const struct state *s,
+                                               struct arena *a) {
         struct compute_domain_fabric *f = arena_alloc(a, sizeof *f);
         f->o.meta = (struct kube_meta){
                 .name = FABRIC, .uid = objects[SEEN_THIS], .rv = "1", .created = time_of(s->created)
@@ -102,7 +42,7 @@ static struct compute_domain_fabric *fabric_of(const struct state *s, struct are
         f->n_conditions = s->is_lost;
         f->conditions[0] = (struct condition){ FABRIC_CHANNELS_INCOMPLETE, "True", "", "", 0 };
         f->next = s->next;
-        f->channel_count = s->counted ? IDS + 1 : 0;
+        f->channel_count = s->counted ? row->ids + 1 : 0;
         f->channels = arena_alloc(a, ENTRIES * sizeof *f->channels);
         for (unsigned i = 0; i < s->table.n; i++) {
                 const struct entry *e = &s->table.e[i];
@@ -141,7 +81,8 @@ static void read_fabric(const struct compute_domain_fabric *f, struct state *s) 
         read_table(f->channels, f->n_channels, &s->table);
 }
 
-static size_t fill_nodes(const struct state *s, struct arena *a, struct channels_node *nodes) {
+static size_t fill_nodes(const struct channels_row *row, const struct state *s, struct arena *a,
+                         struct channels_node *nodes) {
         size_t n_nodes = 0;
         for (unsigned n = 0; n < HOSTS; n++) {
                 const struct machine *m = &s->machines[n];
@@ -151,7 +92,7 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
                         continue;
                 for (unsigned id = 1; id <= IDS; id++)
                         for (unsigned o = 0; o < OWNERS; o++)
-                                if (m->reported.held & bit(id, o))
+                                if (m->reported.held & channels_bit(id, o))
                                         held[n_held++] = (struct channel_report_hold){ id, uids[o] };
                 nodes[n_nodes++] = (struct channels_node){
                         .name = hosts[n],
@@ -162,7 +103,7 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
                         .reported = m->reported.is_there,
                         .settled = m->reported.is_settled,
                         .uid = m->reported.is_there ? objects[m->reported.seen] : NULL,
-                        .count = m->reported.is_there ? IDS + 1 : -1,
+                        .count = m->reported.is_there ? (int64_t)row->ids + 1 : -1,
                         .held = held,
                         .n_held = n_held,
                         .alive_after = time_of(m->alive_after),
@@ -174,7 +115,8 @@ static size_t fill_nodes(const struct state *s, struct arena *a, struct channels
 static bool is_concerned(const struct state *s, unsigned o) {
         bool any = false;
         for (unsigned n = 0; n < HOSTS; n++)
-                any = any || s->machines[n].claims >> o & 1 || s->machines[n].reported.held & bits_of(o);
+                any = any || s->machines[n].claims >> o & 1 ||
+                      s->machines[n].reported.held & channels_bits_of(o);
         for (unsigned i = 0; i < s->table.n; i++)
                 any = any || s->table.e[i].owner == o;
         for (unsigned i = 0; i < s->remembered.n; i++)
@@ -207,9 +149,33 @@ static size_t fill_owners(const struct state *s, struct channels_owner *owners) 
         return n_owners;
 }
 
+/* A shared claim is older than the object. A node uses it if its plugin reports this. */
+static size_t fill_sharing_owners(const struct state *s, struct channels_owner *owners) {
+        size_t n_owners = 0;
+        for (unsigned o = 0; o < OWNERS; o++) {
+                bool lives = s->owners >> o & 1, claimed = shared_in_use(s) >> o & 1, wants = false;
+                if (!is_concerned(s, o) && !claimed)
+                        continue;
+                for (unsigned n = 0; n < HOSTS; n++) {
+                        const struct reported *r = &s->machines[n].reported;
+                        wants = wants || r->asks >> o & 1 || r->held & channels_bits_of(o);
+                }
+                wants = wants && claimed;
+                owners[n_owners++] = (struct channels_owner){ .uid = uids[o],
+                                                              .ns = spaces[o],
+                                                              .name = "cd",
+                                                              .lives = lives,
+                                                              .claimed = claimed,
+                                                              .wants = wants && lives,
+                                                              .oldest = wants ? time_of(s->created) - 1 : 0,
+                                                              .confirmed = !claimed };
+        }
+        return n_owners;
+}
+
 static void ask_leases(struct state *s) {
         for (unsigned n = 0; n < HOSTS; n++)
-                if (s->leases_at > 1 && s->machines[n].is_there)
+                if (s->leases_at > 1 && s->machines[n].is_there && !s->machines[n].cut)
                         s->machines[n].alive_after = s->leases_at; /* the node has renewed its Lease since */
         s->leases_before = s->leases_at;
         s->leases_at = 1;
@@ -223,14 +189,14 @@ static int64_t vanished_s(const struct state *s) {
 }
 
 /* True: the controller has created the object. */
-static bool decide(struct state *s) {
+static bool decide(const struct channels_row *row, struct state *s) {
         _cleanup_(arena_freep) struct arena *a = arena_new(8192);
         struct channels_node nodes[HOSTS];
         struct channels_owner owners[OWNERS];
         struct channels_decision d;
         struct state remembered = { .table = s->remembered };
-        const struct compute_domain_fabric lost = *fabric_of(&remembered, a);
-        const struct compute_domain_fabric *old = s->object ? fabric_of(s, a) : NULL;
+        const struct compute_domain_fabric lost = *fabric_of(row, &remembered, a);
+        const struct compute_domain_fabric *old = s->object ? fabric_of(row, s, a) : NULL;
         int64_t since[ENTRIES]; /* a later controller waits longer */
         for (unsigned i = 0; i < s->table.n; i++)
                 since[i] = time_of(s->table.e[i].releasing);
@@ -243,9 +209,10 @@ static bool decide(struct state *s) {
                                           .remembers = s->remembers,
                                           .vanished_s = vanished_s(s),
                                           .nodes = nodes,
-                                          .n_nodes = fill_nodes(s, a, nodes),
+                                          .n_nodes = fill_nodes(row, s, a, nodes),
                                           .owners = owners,
-                                          .n_owners = fill_owners(s, owners),
+                                          .n_owners = row->shared ? fill_sharing_owners(s, owners)
+                                                                  : fill_owners(s, owners),
                                           .leases_at = time_of(s->leases_at),
                                           .leases_before = time_of(s->leases_before),
                                           .now = NOW };
@@ -269,43 +236,52 @@ static bool decide(struct state *s) {
         return d.step == CHANNELS_CREATE;
 }
 
-static bool control(const struct channels_row *row, struct state *s) {
+static bool control(const struct channels_row *row, struct state *s, const char **broken) {
         const struct state before = *s;
-        if (s->leads && decide(s) && !row->slow)
-                (void)decide(s); /* the answer triggers another decision */
+        if (s->leads && decide(row, s) && !row->slow)
+                (void)decide(row, s); /* the answer triggers another decision */
+        if (row->shared)
+                *broken = shared_check_decision(&before, s);
         return memcmp(&before, s, sizeof before) != 0;
 }
 
 /* ---- nodes ---- */
 
-static bool report_news(struct machine *m, bool object) {
+bool channels_report(struct machine *m, bool object) {
         struct reported was = m->reported;
-        if (!m->is_there)
+        if (!m->is_there || m->cut)
                 return false;
         m->reported.is_there = 1;
         m->reported.held = m->held;
+        m->reported.asks = (uint8_t)shared_asks(m);
         m->reported.seen = object ? SEEN_THIS : m->reported.seen;
         return memcmp(&was, &m->reported, sizeof was) != 0;
 }
 
-/* The plugin reads the fabric object, and prepares the claim a moment later. */
-static bool ask(const struct state *s, struct machine *m, unsigned o) {
+bool channels_may_prepare(const struct channels_row *row, const struct state *s, unsigned o,
+                          unsigned *ret_id) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
-        int64_t id;
+        int64_t id = 0;
         char msg[500];
-        if (!m->is_there || !(m->claims >> o & 1) || m->held & bits_of(o) || m->coming || !s->object ||
-            !(s->owners >> o & 1))
-                return false;
         const struct prepare_question q = { .node = "n",
                                             .clique_id = FABRIC,
                                             .domain_ns = spaces[o],
                                             .domain_name = "cd",
                                             .domain_uid = uids[o],
-                                            .channel_count = IDS + 1,
-                                            .fabric = fabric_of(s, a) };
-        if (!may_prepare_channel(&q, &id, msg, sizeof msg))
+                                            .channel_count = row->ids + 1,
+                                            .fabric = fabric_of(row, s, a) };
+        bool may = s->object && s->owners >> o & 1 && may_prepare_channel(&q, &id, msg, sizeof msg);
+        *ret_id = (unsigned)id;
+        return may;
+}
+
+/* The plugin reads the fabric object, and prepares the claim a moment later. */
+static bool ask(const struct channels_row *row, const struct state *s, struct machine *m, unsigned o) {
+        unsigned id;
+        if (!m->is_there || !(m->claims >> o & 1) || m->held & channels_bits_of(o) || m->coming ||
+            !channels_may_prepare(row, s, o, &id))
                 return false;
-        m->coming = (uint8_t)bit((unsigned)id, o);
+        m->coming = (uint8_t)channels_bit(id, o);
         return true;
 }
 
@@ -319,9 +295,9 @@ static bool prepare(struct machine *m) {
 
 /* The kubelet ends pods whose claim no longer exists. */
 static bool unprepare(struct machine *m, unsigned o) {
-        if (m->claims >> o & 1 || !(m->held & bits_of(o)))
+        if (m->claims >> o & 1 || !(m->held & channels_bits_of(o)))
                 return false;
-        m->held &= (uint8_t)~bits_of(o);
+        m->held &= (uint8_t)~channels_bits_of(o);
         return true;
 }
 
@@ -330,21 +306,22 @@ static bool has_reported(const struct state *s) {
         bool reported = true;
         for (unsigned n = 0; n < HOSTS; n++) {
                 struct machine m = s->machines[n];
-                reported = reported && !report_news(&m, s->object);
+                reported = reported && !channels_report(&m, s->object);
         }
         return reported;
 }
 
 /* They prepare a claim within a second, too. A change of the leader and a tick take longer. */
 static bool is_quiet(const struct state *s) {
-        return has_reported(s) && !s->machines[0].coming && !s->machines[1].coming;
+        return has_reported(s) && !s->machines[0].coming && !s->machines[1].coming && shared_is_quiet(s);
 }
 
 /* ---- people and faults ---- */
 
 static bool change_claim(struct state *s, struct machine *m, unsigned o) {
         bool has = m->claims >> o & 1;
-        if (!m->is_there || (!has && !(s->owners >> o & 1)) || (has && m->coming) || !take(&s->changes))
+        if (!m->is_there || (!has && !(s->owners >> o & 1)) || (has && m->coming) ||
+            !channels_take(&s->changes))
                 return false;
         m->claims ^= (uint8_t)(1U << o);
         m->older &= m->claims;
@@ -352,7 +329,8 @@ static bool change_claim(struct state *s, struct machine *m, unsigned o) {
 }
 
 static bool end_owner(struct state *s, unsigned o) {
-        if (!(s->owners >> o & 1) || !is_concerned(s, o) || !take(&s->changes))
+        if (!(s->owners >> o & 1) || (!is_concerned(s, o) && !(shared_in_use(s) >> o & 1)) ||
+            !channels_take(&s->changes))
                 return false;
         s->owners &= (uint8_t) ~(1U << o);
         return true;
@@ -360,7 +338,7 @@ static bool end_owner(struct state *s, unsigned o) {
 
 /* Its Pods, its slice and its claims are deleted, too. Its containers end within a minute. */
 static bool delete_node(struct state *s, struct machine *m) {
-        if (!m->is_there || !take(&s->gone))
+        if (!m->is_there || !channels_take(&s->gone))
                 return false;
         m->is_there = 0;
         m->claims = m->older = 0;
@@ -373,7 +351,7 @@ static bool delete_node(struct state *s, struct machine *m) {
 
 /* The object is not deleted within the second in which it was created. */
 static bool delete_object(struct state *s) {
-        if (!s->object || !has_reported(s) || !take(&s->deletes))
+        if (!s->object || !has_reported(s) || !channels_take(&s->deletes))
                 return false;
         s->remembers = s->leads && s->is_own;
         memset(&s->remembered, 0, sizeof s->remembered);
@@ -397,7 +375,7 @@ static void forget(struct state *s) {
 }
 
 static bool stop_leading(struct state *s) {
-        if (!s->leads || !take(&s->leaders))
+        if (!s->leads || !channels_take(&s->leaders))
                 return false;
         s->leads = 0;
         forget(s);
@@ -469,6 +447,8 @@ static const uint16_t steps[] = {
 static bool do_step(void *u, void *state, unsigned step, const char **broken) {
         struct state *s = state;
         unsigned kind = step / (STEP_NODES * STEP_OWNERS), o = step % STEP_OWNERS;
+        if (step >= SHARED_FIRST)
+                return shared_step(u, s, step);
         struct machine *m = &s->machines[step / STEP_OWNERS % STEP_NODES];
         switch (kind) {
         case STEP_CLAIM:
@@ -484,15 +464,15 @@ static bool do_step(void *u, void *state, unsigned step, const char **broken) {
         case STEP_LEAD:
                 return lead(s);
         case STEP_CONTROL:
-                return control(u, s);
+                return control(u, s, broken);
         case STEP_ASK:
-                return ask(s, m, o);
+                return ask(u, s, m, o);
         case STEP_PREPARE:
                 return prepare(m);
         case STEP_UNPREPARE:
                 return unprepare(m, o);
         case STEP_REPORT:
-                return report_news(m, s->object);
+                return channels_report(m, s->object);
         case STEP_TICK:
                 return tick(s);
         default:
@@ -501,19 +481,23 @@ static bool do_step(void *u, void *state, unsigned step, const char **broken) {
 }
 
 static bool is_progress(void *u, unsigned step) {
-        return step / (STEP_NODES * STEP_OWNERS) >= STEP_LEAD;
+        return step >= SHARED_FIRST ? shared_is_progress(step)
+                                    : step / (STEP_NODES * STEP_OWNERS) >= STEP_LEAD;
 }
 
 /* ---- promises ---- */
 
 /* failure: any fault strikes at any step -> no channel has two owners [search] */
 static const char *check(void *u, const void *state) {
+        const struct channels_row *row = u;
         const struct state *s = state;
         unsigned all = s->machines[0].held | s->machines[1].held;
+        if (row->shared)
+                return shared_check(row, s);
         for (unsigned id = 1; id <= IDS; id++) {
                 unsigned n = 0;
                 for (unsigned o = 0; o < OWNERS; o++)
-                        n += (all & bit(id, o)) != 0;
+                        n += (all & channels_bit(id, o)) != 0;
                 if (n > 1)
                         return "a channel has two owners";
         }
@@ -524,15 +508,18 @@ static const char *check(void *u, const void *state) {
 /* failure: faults end at any step -> every claim gets its channel if there are enough [search] */
 static bool is_served(void *u, const void *state) {
         const struct state *s = state;
+        const struct channels_row *row = u;
         unsigned wanting = 0;
         bool all = true;
+        if (row->shared)
+                return shared_is_served(row, s);
         for (unsigned o = 0; o < OWNERS; o++) {
                 bool wants = false;
                 for (unsigned n = 0; n < HOSTS; n++) {
                         const struct machine *m = &s->machines[n];
                         bool has = m->claims >> o & 1;
                         wants = wants || has;
-                        all = all && (!has || !(s->owners >> o & 1) || m->held & bits_of(o));
+                        all = all && (!has || !(s->owners >> o & 1) || m->held & channels_bits_of(o));
                 }
                 wanting += wants;
         }
@@ -544,7 +531,7 @@ static void begin(void *u, void *state) {
         struct state *s = state;
         memset(s, 0, sizeof *s);
         s->leads = 1;
-        s->owners = (1U << OWNERS) - 1;
+        s->owners = (uint8_t)((1U << row->owners) - 1);
         for (unsigned n = 0; n < HOSTS; n++) {
                 s->machines[n].is_there = 1;
                 s->machines[n].reported = (struct reported){ .is_there = 1, .is_settled = 1 };
@@ -553,6 +540,10 @@ static void begin(void *u, void *state) {
         s->gone = (uint8_t)row->gone;
         s->deletes = (uint8_t)row->deletes;
         s->leaders = (uint8_t)row->leaders;
+        s->forces = (uint8_t)row->forces;
+        s->lost = (uint8_t)row->lost;
+        s->cuts = (uint8_t)row->cuts;
+        s->reboots = (uint8_t)row->reboots;
 }
 
 static void rename_state(void *u, void *state) {
@@ -573,6 +564,10 @@ static void print(void *u, const void *before, unsigned step, const void *after,
                 [STEP_REPORT] = "the plugin reports",
                 [STEP_TICK] = "40 seconds pass",
         };
+        if (step >= SHARED_FIRST) {
+                shared_print(step, out);
+                return;
+        }
         unsigned kind = step / (STEP_NODES * STEP_OWNERS), n = step / STEP_OWNERS % STEP_NODES;
         const struct state *s = after;
         if (kind == STEP_CLAIM || kind == STEP_ASK || kind == STEP_UNPREPARE)
@@ -602,4 +597,6 @@ void channels_describe(struct channels_row *row, struct search_world *ret) {
                                       .is_served = is_served,
                                       .print = print,
                                       .u = row };
+        if (row->shared)
+                ret->n_steps = shared_steps(row, &ret->steps);
 }

@@ -97,27 +97,50 @@ static const struct row rows[] = {
 static const struct channels_row channels_rows[] = {
         { .name = "e",
           .what = "channels: a Node and the ComputeDomainFabric are deleted while no controller leads",
+          .ids = 2,
+          .owners = 3,
           .changes = 3,
           .gone = 1,
           .deletes = 1,
           .leaders = 1,
           .slow = 1 },
+        { .name = "shared",
+          .what = "pods share claims: force-deleted pods and claims, a node without network, lost answers",
+          .ids = 1,
+          .owners = 2,
+          .shared = 1,
+          .changes = 3,
+          .forces = 1,
+          .lost = 1,
+          .cuts = 1 },
+        { .name = "shared-old",
+          .what = "as shared, with kubelets before 1.37",
+          .ids = 1,
+          .owners = 2,
+          .shared = 1,
+          .old_kubelets = 1,
+          .changes = 3,
+          .forces = 1,
+          .lost = 1 },
 };
 
 /* Options that replace the numbers of the rows. */
 struct numbers {
         const char *name;
         size_t at; /* the offset in a row; NOWHERE: a row has no such number */
+        size_t in_channels; /* the offset in a row with channels; 0: it has no such number */
         bool set;
         unsigned value;
 };
 
-/* These apply to world e, too; NUMBER_SLOW only to it. */
-enum { NUMBER_CHANGES, NUMBER_SLOW };
 #define NOWHERE SIZE_MAX
+#define IN_CHANNELS(member) offsetof(struct channels_row, member)
 static struct numbers numbers[] = {
-        [NUMBER_CHANGES] = { "changes", offsetof(struct row, changes) },
-        [NUMBER_SLOW] = { "slow", NOWHERE },
+        { "changes", offsetof(struct row, changes), IN_CHANNELS(changes) },
+        { "slow", NOWHERE, IN_CHANNELS(slow) },
+        { "gone", NOWHERE, IN_CHANNELS(gone) },
+        { "leaders", NOWHERE, IN_CHANNELS(leaders) },
+        { "old-kubelets", NOWHERE, IN_CHANNELS(old_kubelets) },
         { "nodes", offsetof(struct row, nodes) },
         { "domains", offsetof(struct row, domains) },
         { "controllers", offsetof(struct row, controllers) },
@@ -125,12 +148,12 @@ static struct numbers numbers[] = {
         { "crashes", offsetof(struct row, crashes) },
         { "unclean", offsetof(struct row, unclean) },
         { "restores", offsetof(struct row, restores) },
-        { "lost", offsetof(struct row, lost) },
-        { "cuts", offsetof(struct row, cuts) },
-        { "forces", offsetof(struct row, forces) },
+        { "lost", offsetof(struct row, lost), IN_CHANNELS(lost) },
+        { "cuts", offsetof(struct row, cuts), IN_CHANNELS(cuts) },
+        { "forces", offsetof(struct row, forces), IN_CHANNELS(forces) },
         { "drains", offsetof(struct row, drains) },
-        { "reboots", offsetof(struct row, reboots) },
-        { "deletes", offsetof(struct row, deletes) },
+        { "reboots", offsetof(struct row, reboots), IN_CHANNELS(reboots) },
+        { "deletes", offsetof(struct row, deletes), IN_CHANNELS(deletes) },
         { "late-ends", offsetof(struct row, late_ends) },
         { "late-claims", offsetof(struct row, late_claims) },
         { "late-reports", offsetof(struct row, late_reports) },
@@ -210,15 +233,17 @@ static enum search_end search_channels(const struct channels_row *row, const str
         struct channels_row r = *row;
         struct search_world w;
         struct search_result x;
-        if (numbers[NUMBER_CHANGES].set)
-                r.changes = numbers[NUMBER_CHANGES].value;
-        if (numbers[NUMBER_SLOW].set)
-                r.slow = numbers[NUMBER_SLOW].value;
+        for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+                if (numbers[i].set && numbers[i].in_channels)
+                        memcpy((char *)&r + numbers[i].in_channels, &numbers[i].value,
+                               sizeof numbers[i].value);
         printf("%s: %s\n", r.name, r.what);
         fflush(stdout);
         channels_describe(&r, &w);
         search_run(&w, &o->limits, stdout, &x);
-        printf("%s: %s: 2 nodes, 3 owners, 2 channels, %u changes: ", r.name, words[x.end], r.changes);
+        printf("%s: %s: 2 nodes, %u owners, ", r.name, words[x.end], r.owners);
+        print_count(r.ids, "channel", ",");
+        print_count(r.changes, "change", ":");
         print_numbers(&x);
         return x.end;
 }

@@ -140,6 +140,43 @@ static void reserve_shared(const struct domain *d, unsigned without) {
         buf_done(&b);
 }
 
+/* Whether the consumer exists, as far as it is a PodGroup. */
+static bool exists(yyjson_val *consumer) {
+        const struct version *v =
+                store_get(K_POD_GROUP, USER_NS, yyjson_get_str(yyjson_obj_get(consumer, "name")));
+        return !yyjson_equals_str(yyjson_obj_get(consumer, "resource"), CLAIM_GROUP_RESOURCE) ||
+               (v && yyjson_equals_str(yyjson_obj_get(consumer, "uid"), v->uid));
+}
+
+/* Removes the PodGroups that no longer exist. Returns false if there were none. */
+static bool collect(const struct version *c) {
+        struct buf b = BUF_INIT(16384);
+        yyjson_val *x, *all = yyjson_ptr_get(c->root, "/status/reservedFor");
+        size_t i, n, left = 0;
+        yyjson_arr_foreach (all, i, n, x) {
+                _cleanup_(freep) char *json = yyjson_val_write(x, 0, NULL);
+                if (exists(x))
+                        buf_addf(&b, "%s%s", left++ ? "," : "", json);
+        }
+        bool any = left < yyjson_arr_size(all);
+        if (any && !left && is_protected(c)) {
+                world_patch(K_CLAIM, c, true, "{'status':{'allocation':null,'reservedFor':null}}");
+                protect(store_get(K_CLAIM, USER_NS, c->name), false);
+        } else if (any) {
+                world_patch(K_CLAIM, c, true, "{'status':{'reservedFor':[%s]}}", buf_str(&b));
+        }
+        buf_done(&b);
+        return any;
+}
+
+void sharers_collect(void) {
+        for (size_t i = 0; i < store_count(K_CLAIM); i++) {
+                const struct version *c = store_nth(K_CLAIM, i);
+                if (streq(c->ns, USER_NS) && streq(c->pool, CD_POOL_SHARED) && soon() && collect(c))
+                        i = SIZE_MAX; /* the list has changed */
+        }
+}
+
 void sharers_unreserve(struct domain *d, struct user_pod *p) {
         p->unreserved = true;
         reserve_shared(d, 0);

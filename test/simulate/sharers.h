@@ -8,6 +8,8 @@
 
 /* Makes a step of the PodGroups of the ComputeDomain. */
 void sharers_step(struct domain *d);
+/* Makes a step of the claim controller: removes the reservations of PodGroups that no longer exist. */
+void sharers_collect(void);
 /* Returns true if a PodGroup of the ComputeDomain exists. */
 bool sharers_have_group(const struct domain *d);
 /* Binds a waiting pod to a node, and reserves the claim for it or for its group. */

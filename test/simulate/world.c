@@ -22,6 +22,7 @@
 #include "racks.h"
 #include "replica.h"
 #include "server.h"
+#include "sharers.h"
 #include "sim.h"
 #include "world_state.h"
 
@@ -514,6 +515,8 @@ static void tick(void *u) {
         for (size_t i = 0; i < store_count(K_POD); i++)
                 look_at_pod(store_nth(K_POD, i));
         collect_claims();
+        if (channels_pod_groups())
+                sharers_collect();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
                 step_plugin_pod(n);
