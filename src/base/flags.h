@@ -46,7 +46,7 @@ void flags_log(const struct flag *flags);
 void flag_env(const struct flag *f, struct buf *out);
 void flag_value(const struct flag *f, struct buf *out);
 
-extern const char program_version[]; /* of the whole project, such as "0.1.0" */
+extern const char program_version[]; /* of the whole project, such as "0.2.0" */
 /* If "--version" is the only argument, prints "<program> <version>" and returns true; main() then ends with
  * success. Needs no required flag and no environment. */
 bool version_asked(int argc, char **argv, const char *program);

@@ -20,8 +20,8 @@ load chart.bash
 # failure: the chart is upgraded -> labels and selectors keep their names
 @test "image and pod labels keep their names" {
 	render
-	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.1.0")'
-	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0"'
+	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.2.0")'
+	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.2.0"'
 	is 'controller.metadata.labels | .app == "compute-domain-controller" and .["compute-domains-component"] == "controller"'
 	is 'plugin.metadata.labels | .app == "compute-domain-kubelet-plugin" and .["compute-domains-component"] == "kubelet-plugin"'
 	is 'controller.spec.containers[0].command == ["compute-domain-controller", "-v", "$(LOG_VERBOSITY)"]'
@@ -336,7 +336,7 @@ load chart.bash
 @test "helm test creates a ComputeDomain and a pod that checks its channel" {
 	render --set 'imagePullSecrets[0].name=one' --set image.repository=example.org/cd
 	is 'kind("ComputeDomain")[0].spec.channel.resourceClaimTemplate.name == kind("Pod")[0].spec.resourceClaims[0].resourceClaimTemplateName'
-	is 'kind("Pod")[0].spec | .containers[0].image == "example.org/cd:v0.1.0" and .containers[0].command == ["compute-domain-kubelet-plugin", "channels"] and
+	is 'kind("Pod")[0].spec | .containers[0].image == "example.org/cd:v0.2.0" and .containers[0].command == ["compute-domain-kubelet-plugin", "channels"] and
 		.containers[0].resources.claims == [{name: "channel"}] and .imagePullSecrets == [{name: "one"}] and .securityContext.runAsNonRoot'
 }
 

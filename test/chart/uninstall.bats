@@ -13,7 +13,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	# The account and its role exist before the Job.
 	is "$hooks"' | map({(.kind): .metadata.annotations["helm.sh/hook-weight"]}) | add == {ServiceAccount: "0", Role: "0", RoleBinding: "0", Job: "1"}'
 	is "$job"' | .spec.containers[0] | .command == ["compute-domain-controller", "uninstall", "-v", "$(LOG_VERBOSITY)"] and
-		.image == "compute-domains/compute-domains:v0.1.0"'
+		.image == "compute-domains/compute-domains:v0.2.0"'
 	is "$job"' | .spec.serviceAccountName == "compute-domains-uninstall" and .spec.securityContext.runAsNonRoot and .spec.restartPolicy == "Never"'
 	grep -qF 'streq(argv[1], "uninstall")' "$checkout/src/controller/controller_main.c"
 }

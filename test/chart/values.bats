@@ -243,8 +243,8 @@ config=resources.computeDomains.imex.config
 @test "an image can be pinned by its digest" {
 	local digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 	render --set image.digest=$digest
-	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.1.0@\($d)")' --arg d $digest
-	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.1.0@\($d)"' --arg d $digest
+	is '[controller, plugin] | all(.spec.containers[0].image == "compute-domains/compute-domains:v0.2.0@\($d)")' --arg d $digest
+	is 'controller | env("IMAGE_NAME") == "compute-domains/compute-domains:v0.2.0@\($d)"' --arg d $digest
 }
 
 @test "the values of GKE, AKS and OKE in docs/how-to/platforms.md render" {

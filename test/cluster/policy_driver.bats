@@ -169,7 +169,7 @@ pod_policy_is() {
 		--set image.tag=v99 --set image.pullPolicy=Never --set kubeletPlugin.updateStrategy.type=OnDelete --set kubeletPlugin.updateStrategy.rollingUpdate=null >/dev/null
 	eventually 60 upgrade_is_stuck
 	forms_on 0
-	[[ $(daemon_field 0 '.spec.containers[0].image') == *:v0.1.0 ]]
+	[[ $(daemon_field 0 '.spec.containers[0].image') == *:v0.2.0 ]]
 	k -n "$ns" delete pod forms-0 --wait=false >/dev/null
 	k -n "$ns" delete computedomain forms-0 --timeout=60s >/dev/null
 	not_refused "$mark"
