@@ -12,7 +12,7 @@
 #   make cluster-test SANITIZE=1   the tests of failures again, on a cluster that runs the programs of the sanitized build
 #   make demo       watch a ComputeDomain form on a real cluster (KEEP=1 keeps it; MODE=host: host-managed IMEX; MODE=rack: racks; MODE=gpus: also GPUs)
 #   make bench      measure latency and cost (MODES, FIGURES, PAIRS, SIZES, VALUES: see test/bench/run)
-#   make bench-claims   what a claim per pod, a shared claim and the claim of a PodGroup cost in Kubernetes itself (CD_KUBERNETES, ROUNDS, SIZES, FORMS: see test/bench/claims)
+#   make bench-claims   what a claim per pod, a shared claim and the claim of a PodGroup cost in Kubernetes itself (CD_KUBERNETES, ROUNDS, SIZES, FORMS: see test/bench/claims; DRIVER=yes: with this driver)
 #   make scale      the controller with thousands of simulated nodes and a real API server (NODES="100 1000 10000", JSON=FILE)
 #   make fuzz       only the fuzzers, each for FUZZ_SECONDS of processor time (default 60)
 #   make matrix     the main tests on each version of Kubernetes since 1.32, for hours the first time; writes docs/reference/versions.md
@@ -248,9 +248,9 @@ demo: image-$(own_arch)
 bench: all image-$(own_arch)
 	test/bench/run
 
-bench-claims: $(build)/build.ninja
+bench-claims: $(build)/build.ninja $(if $(DRIVER),image-$(own_arch))
 	ninja -C $(build) test/unit/dra/interop_server
-	test/bench/claims
+	DRIVER=$(DRIVER) test/bench/claims
 
 scale: all
 	test/scale/run $(if $(JSON),--json $(JSON))

@@ -37,7 +37,7 @@ import threading
 import time
 import uuid
 
-from bench import IMAGE, NS, job, labels, own_namespace, publish, quartiles, running
+from bench import DRIVER_NS, IMAGE, NS, job, labels, own_namespace, publish, quartiles, running
 from kubeapi import Cluster, NotFound, Watch
 
 # ---- The limits, stated before the first run. RATIO is for the time from the first request until all pods are Running.
@@ -82,6 +82,7 @@ COMPONENTS = {
     "system:serviceaccount:kube-system:generic-garbage-collector": "garbage collector",
     "system:serviceaccount:kube-system:job-controller": "Job controller",
     CONTROLLER: "our controller",
+    f"system:serviceaccount:{DRIVER_NS}:compute-domains-service-account-controller": "our controller",
 }
 
 
@@ -223,13 +224,16 @@ class Claims:
             "allocation": {"devices": {"results": [result]}, "nodeSelector": SELECTOR,
                            "allocationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}}})
 
+    def named(self, form):
+        """What a pod or a PodGroup of a form names."""
+        return {"resourceClaimTemplateName": TEMPLATE} if "template" in form else {"resourceClaimName": claim_of(form)}
+
     def start(self, form, n, name):
         """Sends the requests of a user, and of our controller, that start a Job of a form."""
-        body = job(name, n, TEMPLATE if "template" in form else None)
+        body = job(name, n)
         pod = body["spec"]["template"]["spec"]
-        claim = {"name": "channel", "resourceClaimTemplateName": TEMPLATE} if "template" in form else \
-                {"name": "channel", "resourceClaimName": claim_of(form)}
-        if form.startswith("named-") or form.startswith("group-") or form == "job-group":
+        claim = {"name": "channel", **self.named(form)}
+        if form not in ("plain", "gang", "job-gang"):
             pod["resourceClaims"] = [claim]
             pod["containers"][0]["resources"]["claims"] = [{"name": "channel"}]
         if form == "named-gated":
@@ -427,21 +431,21 @@ def messages(runs):
     return [f"* {form}, {count} times: {text}" for (form, text), count in found.most_common()]
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
+def main(kind=Claims, all_forms=ALL, description=__doc__):
+    p = argparse.ArgumentParser(description=description)
     p.add_argument("--kubectl", required=True)
     p.add_argument("--audit-log", required=True)
     p.add_argument("--version", required=True)
     p.add_argument("--rounds", type=int, default=9)
     p.add_argument("--sizes", default="1,12")
-    p.add_argument("--forms", default=",".join(ALL))
+    p.add_argument("--forms", default=",".join(all_forms))
     p.add_argument("--late", type=int, default=0, help="how often late gangs are measured")
     p.add_argument("--pause", type=float, default=3, help="seconds from the removal of a reservation until group-kept reserves again")
     p.add_argument("--output", required=True, help="beginning of the names of the written files")
     a = p.parse_args()
     log = lambda text: print(f"claims: {text}", file=sys.stderr, flush=True)
     forms, sizes = a.forms.split(","), [int(s) for s in a.sizes.split(",")]
-    b = Claims(a.kubectl, a.audit_log, forms + ["group-reserved", "group-kept"] * (a.late > 0), log, a.pause)
+    b = kind(a.kubectl, a.audit_log, forms + ["group-reserved", "group-kept"] * (a.late > 0), log, a.pause)
     runs, late = [], []
     for i in range(-1, a.rounds) if a.rounds else ():
         for n in sizes:
