@@ -396,7 +396,9 @@ const char *shared_check_decision(const struct state *before, const struct state
                 for (unsigned o = 0; o < OWNERS; o++) {
                         if (o == e->owner)
                                 continue;
-                        if (is_reported(before, e->id, o) && !is_reported(before, e->id, e->owner))
+                        if (is_reported(before, e->id, e->owner))
+                                continue; /* the report takes precedence over the table */
+                        if (is_reported(before, e->id, o))
                                 return "a channel that a node reports gets another owner";
                         if (has_entry(&before->table, e->id, o) && shared_in_use(before) >> o & 1)
                                 return "a channel gets another owner while the claim of its owner is in use";

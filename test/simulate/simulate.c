@@ -301,8 +301,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* A line has a seed and its options. The list of faults may begin with "racks", "channels", "hostile",
- * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing", "changes", "careless" and "go",
- * in this order, and may contain only these. # begins a comment. */
+ * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing", "changes", "careless", "go" and
+ * "shared", in this order, and may contain only these. # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
