@@ -386,8 +386,8 @@ static bool is_reported(const struct state *s, unsigned id, unsigned o) {
         return (s->machines[0].reported.held | s->machines[1].reported.held) & channels_bit(id, o);
 }
 
-/* failure: a node reports a channel, or a shared claim of its owner is in use -> no other ComputeDomain gets
- * the channel [search] */
+/* failure: a node reports a channel, or its owner's shared claim is in use -> it has no other owner [search]
+ */
 const char *shared_check_decision(const struct state *before, const struct state *after) {
         for (unsigned i = 0; i < after->table.n; i++) {
                 const struct entry *e = &after->table.e[i];

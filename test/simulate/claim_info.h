@@ -22,7 +22,7 @@ bool claim_info_prepare(struct user_pod *p, const char *refused);
 /* Returns true if the pod's containers can start with the devices of the claim. */
 bool claim_info_start(struct user_pod *p);
 /* Makes one step of the kubelet's work after the last container of the pod has ended. Returns true if the pod
- * needs the claim no more. */
+ * no longer needs the claim. */
 bool claim_info_unprepare(struct user_pod *p);
 /* The kubelet restarts with its node: it keeps its entries, and prepares their claims again. */
 void claim_info_reboot(const struct node *n);

@@ -67,7 +67,7 @@ struct user_pod {
         bool shares;     /* its claim is the shared one of the ComputeDomain */
         bool prepares,
                 unprepares; /* of a shared claim: the kubelet waits for this call, or sees its result */
-        bool released;      /* the kubelet needs the shared claim no more for this pod */
+        bool released;      /* the kubelet no longer needs the shared claim for this pod */
         bool unreserved; /* the claim no longer names it */
         struct node *node;
         struct held held; /* its claim, as the kubelet of the node knows it */

@@ -153,8 +153,9 @@ static void a_shared_claim_asks_while_the_kubelet_retries(void **state) {
         reports("asks", false);
 }
 
-/* failure: no channel is free until the Prepare of a shared claim has failed -> the node asks for the channel
- * until the pod ends, so the kubelet retries when the pod can have it */
+/* failure: a channel becomes free after the Prepare of a shared claim has failed -> the kubelet is asked to
+ * retry
+ */
 static void a_shared_claim_asks_for_the_channel_after_prepare_has_failed(void **state) {
         struct dra_op failed = { .timeout_ms = 400 }, again = { 0 };
         world_stop(w.claims);
