@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/http1.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -32,18 +33,21 @@ static int http1_cut(const struct http1 *h, size_t *at, struct str *ret) {
 }
 
 static bool header_is(struct str line, const char *name, struct str *ret_value) {
-        size_t n = strlen(name);
-        if (line.n <= n || strncasecmp(line.p, name, n) != 0 || line.p[n] != ':')
+        struct str rest = line, field;
+        if (!str_next_field(&rest, ':', &field) || field.n != strlen(name) ||
+            strncasecmp(field.p, name, field.n) != 0)
                 return false;
-        *ret_value = str_trim((struct str){ line.p + n + 1, line.n - n - 1 });
+        *ret_value = str_trim(rest);
         return true;
 }
 
 static int take_status(struct http1 *h, struct str line, struct err *e) {
-        if (line.n < 12 || strncmp(line.p, "HTTP/1.", 7) != 0 || line.p[8] != ' ')
+        if (line.n < 12 || strncmp(line.p, "HTTP/1.", 7) != 0 || (line.p[7] != '0' && line.p[7] != '1') ||
+            line.p[8] != ' ')
                 return http1_bad(e, "the answer is not HTTP");
         int64_t code;
-        if (!str_to_i64((struct str){ line.p + 9, 3 }, &code) || code < 100)
+        if (!str_to_i64((struct str){ line.p + 9, 3 }, &code) || code < 100 ||
+            (line.n > 12 && line.p[12] != ' '))
                 return http1_bad(e, "the answer has no status");
         h->status = (int)code;
         h->keeps = line.p[7] == '1';
@@ -54,7 +58,7 @@ static int take_status(struct http1 *h, struct str line, struct err *e) {
 static int take_head(struct http1 *h, struct err *e) {
         size_t at = 0;
         struct str line, value;
-        bool chunked = false, sized = false;
+        bool chunked = false, sized = false, empty;
         int64_t size = 0;
         for (bool first = true;; first = false) {
                 int r = http1_cut(h, &at, &line);
@@ -76,7 +80,7 @@ static int take_head(struct http1 *h, struct err *e) {
                                 return http1_bad(e, "the answer has no valid length");
                         sized = true;
                 } else if (header_is(line, "transfer-encoding", &value)) {
-                        if (!str_eq(value, STR("chunked")))
+                        if (chunked || !str_eq(value, STR("chunked")))
                                 return http1_bad(e, "the answer has an unknown transfer encoding");
                         chunked = true;
                 } else if (header_is(line, "connection", &value) && str_eq(value, STR("close"))) {
@@ -90,10 +94,9 @@ static int take_head(struct http1 *h, struct err *e) {
         }
         if (sized && !chunked && size > HTTP1_BODY_MAX)
                 return http1_bad(e, "the answer is too large");
-        h->left = (size_t)size;
-        h->part = chunked                                         ? HTTP1_SIZE
-                  : sized || h->status == 204 || h->status == 304 ? HTTP1_LENGTH
-                                                                  : HTTP1_UNTIL_END;
+        empty = h->status == 204 || h->status == 304; /* without a body, even if the head announces one */
+        h->left = empty ? 0 : (size_t)size;
+        h->part = empty ? HTTP1_LENGTH : chunked ? HTTP1_SIZE : sized ? HTTP1_LENGTH : HTTP1_UNTIL_END;
         if (h->part == HTTP1_UNTIL_END)
                 h->keeps = false;
         return 1;
@@ -101,19 +104,21 @@ static int take_head(struct http1 *h, struct err *e) {
 
 /* The size of a chunk is hexadecimal, and extensions may follow it. */
 static int take_size(struct http1 *h, struct err *e) {
-        static const char digits[] = "0123456789abcdef";
-        size_t at = 0, size = 0, i = 0;
-        struct str line;
+        static const char hex[] = "0123456789abcdef";
+        size_t at = 0, size = 0;
+        struct str line, digits;
         int r = http1_cut(h, &at, &line);
         if (r <= 0)
                 return r < 0 ? http1_bad(e, "a chunk has no size") : 0;
-        for (; i < line.n && size <= HTTP1_BODY_MAX; i++) {
-                const char *d = memchr(digits, line.p[i] | 0x20, sizeof digits - 1);
-                if (!d)
-                        break;
-                size = size << 4 | (size_t)(d - digits);
+        (void)str_next_field(&line, ';', &digits);
+        digits = str_trim(digits);
+        bool valid = digits.n > 0 && digits.n <= 16;
+        for (size_t i = 0; valid && i < digits.n; i++) {
+                const char *d = memchr(hex, tolower((unsigned char)digits.p[i]), sizeof hex - 1);
+                valid = d != NULL;
+                size = size << 4 | (size_t)(d ? d - hex : 0);
         }
-        if (i == 0 || (i < line.n && line.p[i] != ';' && line.p[i] != ' ') || size > HTTP1_BODY_MAX)
+        if (!valid || size > HTTP1_BODY_MAX)
                 return http1_bad(e, "a chunk has no valid size");
         buf_consume(&h->in, at);
         h->left = size;

@@ -97,7 +97,7 @@ static char *percent_encode(const char *msg) {
         static const char hex[] = "0123456789ABCDEF";
         size_t n = strnlen(msg, GRPC_MAX_STATUS_MESSAGE);
         char *out = xmalloc(3 * n + 1), *q = out;
-        while (n > 0 && msg[n] != '\0' && ((unsigned char)msg[n] & 0xc0) == 0x80)
+        while (n > 0 && ((unsigned char)msg[n] & 0xc0) == 0x80)
                 n--; /* do not cut inside a character */
         for (size_t i = 0; i < n; i++) {
                 unsigned char ch = (unsigned char)msg[i];

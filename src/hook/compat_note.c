@@ -52,7 +52,7 @@ static bool read_note(int fd, const Elf64_Shdr *section, char ret[static NOTE_MA
                 return false;
         memcpy(&h, data, sizeof h);
         size_t at = sizeof h + ((h.n_namesz + align - 1) & ~(align - 1));
-        if (h.n_namesz < strlen(owner) || h.n_namesz > size || at > size || h.n_descsz > size - at ||
+        if (h.n_namesz < strlen(owner) || at > size || h.n_descsz > size - at ||
             memcmp(data + sizeof h, owner, strlen(owner)) != 0)
                 return false;
         memcpy(ret, data + at, h.n_descsz);

@@ -45,7 +45,7 @@ static void take_include(const char *patterns, size_t n, ldconf_include_fn *incl
                 int made = *patterns == '/'
                                    ? snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns)
                                    : snprintf(pattern, sizeof pattern, "/etc/%.*s", (int)length, patterns);
-                if (made > 0 && (size_t)made < sizeof pattern)
+                if ((size_t)made < sizeof pattern)
                         include(u, pattern);
                 patterns += length;
                 n -= length;
@@ -129,6 +129,10 @@ static void ldconf_read_file(struct reading *r, const char *path) {
         char *text = texts[r->depth];
         ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, text, LDCONF_FILE_BYTES) : -1;
         close(fd);
+        /* Of a larger file, the last line may be incomplete. */
+        if (n == LDCONF_FILE_BYTES)
+                while (n && text[n - 1] != '\n')
+                        n--;
         r->depth++;
         if (n > 0)
                 ldconf_parse(r->c, text, (size_t)n, include_files, r);

@@ -26,12 +26,16 @@ static void oci_state_skip_blanks(struct reader *r) {
                 r->p++;
 }
 
-static bool oci_state_take(struct reader *r, char c) {
-        oci_state_skip_blanks(r);
+static bool take_next(struct reader *r, char c) {
         if (r->p == r->end || *r->p != c)
                 return false;
         r->p++;
         return true;
+}
+
+static bool oci_state_take(struct reader *r, char c) {
+        oci_state_skip_blanks(r);
+        return take_next(r, c);
 }
 
 static int hex_digit(char c) {
@@ -89,10 +93,10 @@ static void put_character(struct sink *s, uint32_t c) {
 /* Reads the digits behind the u of an escape. A surrogate must be followed by its other half. */
 static bool take_unicode(struct reader *r, struct sink *s) {
         uint32_t c, low;
-        if (!take_hex4(r, &c) || (c >= 0xdc00 && c < 0xe000))
+        if (!take_hex4(r, &c))
                 return false;
-        if (c >= 0xd800 && c < 0xdc00) {
-                if (r->end - r->p < 2 || *r->p++ != '\\' || *r->p++ != 'u' || !take_hex4(r, &low) ||
+        if (c >= 0xd800 && c < 0xe000) {
+                if (c >= 0xdc00 || !take_next(r, '\\') || !take_next(r, 'u') || !take_hex4(r, &low) ||
                     low < 0xdc00 || low >= 0xe000)
                         return false;
                 c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
@@ -171,7 +175,7 @@ static bool skip_value(struct reader *r) {
  * have it, and has been skipped. -1: the text is not JSON. The first of several members counts. */
 static int oci_state_enter(struct reader *r, const char *name) {
         char key[64];
-        if (!oci_state_take(r, '{') || ++r->depth > DEPTH_MAX)
+        if (!oci_state_take(r, '{'))
                 return -1;
         if (oci_state_take(r, '}'))
                 return 0;
@@ -215,9 +219,9 @@ static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
         char *text = malloc(cap);
         while (text) {
                 ssize_t r = read(fd, text + n, cap - n);
-                if (r < 0 && errno == EINTR)
-                        continue;
                 if (r < 0) {
+                        if (errno == EINTR)
+                                continue;
                         hook_log_errno("read %s", what);
                         break;
                 }
@@ -245,7 +249,7 @@ static char *read_all(int fd, const char *what, size_t limit, size_t *ret_n) {
 static int oci_state_join(const char *bundle, const char *path, char ret[static OCI_PATH_MAX]) {
         int n = *path == '/' ? snprintf(ret, OCI_PATH_MAX, "%s", path)
                              : snprintf(ret, OCI_PATH_MAX, "%s/%s", bundle, path);
-        return n > 0 && n < OCI_PATH_MAX ? 0 : hook_log("the path of the container's root is too long");
+        return (size_t)n < OCI_PATH_MAX ? 0 : hook_log("a path in the bundle '%.64s...' is too long", bundle);
 }
 
 static int from_bundle(const char *bundle, char ret[static OCI_PATH_MAX]) {
@@ -254,8 +258,8 @@ static int from_bundle(const char *bundle, char ret[static OCI_PATH_MAX]) {
         if (*bundle != '/')
                 return hook_log("the runtime's state has a bundle '%s', which is not an absolute path",
                                 bundle);
-        if (snprintf(config, sizeof config, "%s/config.json", bundle) >= (int)sizeof config)
-                return hook_log("the path of the bundle is too long");
+        if (oci_state_join(bundle, "config.json", config) < 0)
+                return -1;
         int fd = open(config, O_RDONLY | O_CLOEXEC | O_NOCTTY);
         if (fd < 0)
                 return hook_log_errno("open '%s'", config);
@@ -263,7 +267,7 @@ static int from_bundle(const char *bundle, char ret[static OCI_PATH_MAX]) {
         close(fd);
         int found = text ? oci_json_find(text, n, "root", "path", path, sizeof path) : -1;
         free(text);
-        if (found <= 0)
+        if (found != 1 || !*path)
                 return hook_log("'%s' lacks the root of the container (root.path)", config);
         return oci_state_join(bundle, path, ret);
 }
@@ -280,7 +284,7 @@ int oci_state_root(int fd, char ret[static OCI_PATH_MAX]) {
         free(text);
         if (root > 0 && *ret == '/')
                 return 0;
-        if (there <= 0)
+        if (there != 1)
                 return hook_log("the runtime's state on standard input has no bundle: this program is a "
                                 "createContainer hook and "
                                 "is not for people to run");

@@ -121,6 +121,7 @@ static int check_gpu(const struct gpu_facts *g, struct err *e) {
                 return 0;
         if (check_range(g->minor, MINOR_MAX, "the minor number", what, e) < 0 ||
             check_range(g->memory_bytes, INT64_MAX, "the memory", what, e) < 0 ||
+            check_range(g->n_mig_more, INSTANCE_MAX, "the number of other MIG devices", what, e) < 0 ||
             check_uuid(g->uuid, what, e) < 0)
                 return -1;
         return 0;
@@ -202,8 +203,7 @@ static int64_t gigabytes(const struct mig_profile *p) {
 
 bool mig_profile_name(const struct mig_profile *p, char *ret, size_t n) {
         if (p->gi_profile < 0 || p->gi_profile >= KNOWN_PROFILES || p->gpu_slices < 1 ||
-            p->compute_slices < 1 || p->memory_mib < 1 || p->gpu_memory_bytes < 1 ||
-            p->memory_mib > p->gpu_memory_bytes >> 20)
+            p->compute_slices < 1 || p->memory_mib < 1 || p->memory_mib > p->gpu_memory_bytes >> 20)
                 return false;
         char c[24] = "";
         if (p->compute_slices != p->gpu_slices)

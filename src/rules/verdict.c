@@ -222,23 +222,18 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
         return true;
 }
 
-static bool verdict_has_condition(const struct verdict *v, const char *type) {
-        for (size_t i = 0; i < v->n_conditions; i++)
-                if (streq(v->conditions[i].type, type))
-                        return true;
-        return false;
-}
-
 static bool verdict_same_conditions(const struct compute_domain *cd, const struct verdict *v) {
         /* This condition ends by its absence. */
-        if (condition_at(cd, CONDITION_CHANNEL_AVAILABLE) &&
-            !verdict_has_condition(v, CONDITION_CHANNEL_AVAILABLE))
-                return false;
+        const struct cd_condition *ended = condition_at(cd, CONDITION_CHANNEL_AVAILABLE);
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 if (!was || !jd_equal(cd_condition_fields, was, now))
                         return false;
+                if (was == ended)
+                        ended = NULL;
         }
+        if (ended)
+                return false;
         if (!v->has_nodes)
                 return true;
         return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted &&

@@ -33,12 +33,14 @@ def set_limits():
 
 
 def compile_commands(root, folder):
-    """{source file: arguments of its compiler}. The kubectl plugin compiles files of other folders again, without the sanitizers."""
-    commands = {}
+    """{source file: arguments of its compiler}. The kubectl plugin and the hook compile files again, without the sanitizers."""
+    commands, ranks = {}, {}
     for command in json.loads((folder / "compile_commands.json").read_text()):
         path = os.path.relpath(folder / command["file"], root)
-        if path not in commands or pathlib.Path(command["output"]).parent.parent == pathlib.Path(path).parent:
-            commands[path] = shlex.split(command["command"])
+        args = shlex.split(command["command"])
+        rank = (SANITIZE in args, pathlib.Path(command["output"]).parent.parent == pathlib.Path(path).parent)
+        if rank >= ranks.get(path, rank):
+            commands[path], ranks[path] = args, rank
     return commands
 
 

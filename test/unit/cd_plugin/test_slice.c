@@ -234,9 +234,12 @@ static void the_newer_generation_stays_then_the_older_slice(void **state) {
         assert_false(slice_outranks(&b, &a));
         b.generation = 2;
         assert_true(slice_outranks(&b, &a));
+        a.o.meta.created = 6;
+        assert_true(slice_outranks(&b, &a));
         a.o.meta.created = 5;
         assert_true(slice_outranks(&a, &b));
         assert_false(slice_outranks(&b, &a));
+        assert_false(slice_outranks(&a, &a));
 }
 
 /* Two plugin processes with different content: each writes again when it does not see its content. */
@@ -274,6 +277,10 @@ static void a_single_foreign_change_is_repaired_at_once(void **state) {
         assert_int_equal(slice_floor_wait(&f, 1000), 0);
         slice_floor_wrote(&f, 1000);
         assert_in_range(slice_floor_wait(&f, 2000), 1, 2 * SLICE_FLOOR_MIN_MS);
+        assert_int_equal(slice_floor_wait(&f, f.due_ms - 1), 1);
+        assert_int_equal(slice_floor_wait(&f, f.due_ms), 0);
+        slice_floor_wrote(&f, 3000);
+        assert_true(slice_floor_wait(&f, 3000 + SLICE_STABLE_MS - 1) > 0);
         slice_floor_wrote(&f, 5000);
         assert_int_equal(slice_floor_wait(&f, 5000 + SLICE_STABLE_MS), 0); /* the write has lasted */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a terminal gets, the parser of answers, options, and bundles. */
+/* What a terminal gets, options, and bundles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,6 @@
 #include "api/resources.h"
 #include "base/mem.h"
 #include "cli/bundle.h"
-#include "cli/http1.h"
 #include "cli/options.h"
 #include "cli/term.h"
 #include "world/cluster.h"
@@ -93,62 +92,6 @@ static void ages_are_short(void **state) {
         assert_string_equal(term_age(a, 3 * 3600), "3h");
         assert_string_equal(term_age(a, 5 * 86400), "5d");
         arena_free(a);
-}
-
-/* ---- answers ---- */
-
-static int parse_answer(struct http1 *h, const char *text, struct err *e) {
-        http1_init(h);
-        return http1_feed(h, text, strlen(text), e) < 0 ? -1 : h->complete ? 0 : http1_end(h, e);
-}
-
-static void bodies_may_have_a_length_or_chunks_or_end_with_the_connection(void **state) {
-        (void)state;
-        static const struct {
-                const char *text;
-                int status;
-                bool keeps;
-        } cases[] = {
-                { "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, true },
-                { "HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: "
-                  "chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\nA: b\r\n\r\n",
-                  403, true },
-                { "HTTP/1.0 200 OK\r\n\r\nhello", 200, false },
-                { "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
-                  "5\r\n\r\nhello",
-                  200, false },
-        };
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                struct http1 h;
-                struct err e;
-                assert_int_equal(parse_answer(&h, cases[i].text, &e), 0);
-                assert_int_equal(h.status, cases[i].status);
-                assert_int_equal(h.keeps, cases[i].keeps);
-                assert_string_equal(buf_str(&h.body), "hello");
-                http1_done(&h);
-        }
-}
-
-static void wrong_answers_are_errors(void **state) {
-        (void)state;
-        static const char *const cases[] = {
-                "HTP/1.1 200 OK\r\n\r\n",
-                "HTTP/1.1 abc\r\n\r\n",
-                "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
-                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhello\r\n",
-                "HTTP/1.1 200 OK\r\nContent-Le",
-        };
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                struct http1 h;
-                struct err e;
-                assert_int_equal(parse_answer(&h, cases[i], &e), -1);
-                http1_done(&h);
-        }
 }
 
 /* ---- options ---- */
@@ -280,8 +223,6 @@ int main(void) {
                 cmocka_unit_test(images_can_be_in_a_manifest),
                 cmocka_unit_test(long_texts_are_broken_between_words_but_not_in_commands),
                 cmocka_unit_test(ages_are_short),
-                cmocka_unit_test(bodies_may_have_a_length_or_chunks_or_end_with_the_connection),
-                cmocka_unit_test(wrong_answers_are_errors),
                 cmocka_unit_test(options_of_kubectl_are_passed_on),
                 cmocka_unit_test(wrong_options_are_errors),
                 cmocka_unit_test(a_bundle_has_the_same_objects_and_states_as_the_cluster),

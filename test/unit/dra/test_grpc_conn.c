@@ -36,10 +36,10 @@ static void test_message_is_percent_encoded(void **state) {
         struct bed *b = bed_new();
         b->status = GRPC_INTERNAL;
         b->message = "100% \"b\xc3\xa4"
-                     "d\"\nline\t~\x7f";
+                     "d\"\nline\t\x1f~\x7f";
         struct h2_call *call = call_with(b, "/test.Test/Fail", "x", 1, NULL);
         shuttle(b);
-        assert_status(call, GRPC_INTERNAL, "100%25 \"b%C3%A4d\"%0Aline%09~%7F");
+        assert_status(call, GRPC_INTERNAL, "100%25 \"b%C3%A4d\"%0Aline%09%1F~%7F");
         bed_free(b);
 }
 
@@ -56,6 +56,46 @@ static void test_message_is_cut_between_characters(void **state) {
         assert_int_equal(strlen(call->grpc_message), GRPC_MAX_STATUS_MESSAGE - 2);
         free(long_text);
         bed_free(b);
+}
+
+static void test_message_without_a_character_to_cut_at(void **state) {
+        struct bed *b = bed_new();
+        char *long_text = xcalloc(1, GRPC_MAX_STATUS_MESSAGE + 10);
+        memset(long_text, '\x80', GRPC_MAX_STATUS_MESSAGE + 5);
+        b->status = GRPC_INTERNAL;
+        b->message = long_text;
+        struct h2_call *call = call_with(b, "/test.Test/Fail", "x", 1, NULL);
+        shuttle(b);
+        assert_status(call, GRPC_INTERNAL, "");
+        free(long_text);
+        bed_free(b);
+}
+
+/* One byte more than a frame holds. */
+static void test_reply_of_two_frames(void **state) {
+        struct bed *b = bed_new();
+        b->reply_size = (16 << 10) + 1 - 5;
+        struct h2_call *call = call_with(b, "/test.Test/Sized", "x", 1, NULL);
+        shuttle(b);
+        assert_int_equal(h2_reply(call).n, b->reply_size);
+        assert_int_equal(call->data_frames, 2);
+        bed_free(b);
+}
+
+static void test_output_ends_with_the_frame_that_is_enough(void **state) {
+        struct buf out = BUF_INIT(1 << 20);
+        size_t first = 1;
+        for (int i = 0; i < 2; i++) {
+                struct bed *b = bed_new();
+                grpc_conn_recv(b->conn, "", 0, 0);
+                assert_false(grpc_conn_is_broken(b->conn));
+                buf_clear(&out);
+                grpc_conn_output(b->conn, &out, first); /* SETTINGS; WINDOW_UPDATE would follow */
+                assert_true(i ? out.n == first : out.n > first);
+                first = out.n;
+                bed_free(b);
+        }
+        buf_done(&out);
 }
 
 static void test_reply_too_large(void **state) {
@@ -205,6 +245,16 @@ static void test_bad_headers(void **state) {
                   GRPC_INVALID_ARGUMENT,
                   "malformed grpc-timeout" },
                 { "/test.Test/Echo",
+                  { .timeout = "1/S" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
+                  { .timeout = "1:S" },
+                  200,
+                  GRPC_INVALID_ARGUMENT,
+                  "malformed grpc-timeout" },
+                { "/test.Test/Echo",
                   { .timeout = "123456789S" },
                   200,
                   GRPC_INVALID_ARGUMENT,
@@ -237,13 +287,19 @@ static void test_bad_bodies(void **state) {
         struct bed *b = bed_new();
         struct h2_call *none = h2_call(b->client, "/test.Test/Echo", NULL, 0, NULL);
         struct h2_call *half_prefix = h2_call(b->client, "/test.Test/Echo", "\0\0\0", 3, NULL);
+        struct h2_call *most_of_prefix = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0", 4, NULL);
         struct h2_call *half = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\5abc", 8, NULL);
+        struct h2_call *most = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\5abcd", 9, NULL);
+        struct h2_call *more = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\1ab", 7, NULL);
         struct h2_call *two = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\1a\0\0\0\0\1b", 12, NULL);
         struct h2_call *good = h2_call(b->client, "/test.Test/Echo", "\0\0\0\0\1a", 6, NULL);
         shuttle(b);
         assert_status(none, GRPC_INTERNAL, "the request ended inside its message");
         assert_status(half_prefix, GRPC_INTERNAL, "the request ended inside its message");
+        assert_status(most_of_prefix, GRPC_INTERNAL, "the request ended inside its message");
         assert_status(half, GRPC_INTERNAL, "the request ended inside its message");
+        assert_status(most, GRPC_INTERNAL, "the request ended inside its message");
+        assert_status(more, GRPC_UNIMPLEMENTED, "more than one message in a unary call");
         assert_status(two, GRPC_UNIMPLEMENTED, "more than one message in a unary call");
         assert_text(h2_reply(good), "a");
         assert_int_equal(b->handled, 1);
@@ -335,6 +391,38 @@ static void test_message_and_call_limits(void **state) {
         shuttle(b);
         assert_int_equal(b->n_kept, 8);
         bed_free(b);
+}
+
+static void test_the_limit_of_unfinished_requests(void **state) {
+        for (size_t less = 0; less <= 1; less++) {
+                struct grpc_limits limits = small_limits;
+                limits.buffered_bytes = 2 * limits.message_bytes - less;
+                struct bed *b = bed_new_with(&limits);
+                char message[1 << 10] = "";
+                struct h2_call *call[2];
+                for (size_t i = 0; i < ARRAY_LEN(call); i++) {
+                        call[i] = h2_call(b->client, "/test.Test/Echo", "\0\0\0\4\0", 5,
+                                          &(struct h2_options){ .open = true });
+                        h2_send(call[i], message, sizeof message, false);
+                        shuttle(b);
+                }
+                assert_false(call[0]->closed);
+                assert_int_equal(call[1]->closed, less);
+                bed_free(b);
+        }
+}
+
+/* The length in the header of a frame counts, before the frame itself has been received. */
+static void test_the_limit_of_one_frame_of_headers(void **state) {
+        static const char start[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+        for (unsigned char more = 0; more <= 1; more++) {
+                struct bed *b = bed_new_with(&small_limits);
+                const unsigned char headers[] = { 0, 16, more, 1, 4, 0, 0, 0, 1 };
+                grpc_conn_recv(b->conn, start, sizeof start - 1, 0);
+                grpc_conn_recv(b->conn, headers, sizeof headers, 0);
+                assert_int_equal(grpc_conn_is_broken(b->conn), more);
+                bed_free(b);
+        }
 }
 
 /* failure: the kubelet's socket gets long headers -> the connection is closed */
@@ -459,6 +547,16 @@ static void test_timeouts(void **state) {
         }
 }
 
+static void test_the_first_deadline_counts(void **state) {
+        static const char *const timeouts[] = { "2001m", "2000m", "2001m" };
+        struct bed *b = bed_new();
+        for (size_t i = 0; i < ARRAY_LEN(timeouts); i++)
+                (void)call_with(b, "/test.Test/Keep", "x", 1, &(struct h2_options){ .timeout = timeouts[i] });
+        shuttle(b);
+        assert_int_equal(grpc_conn_deadline(b->conn), 3000);
+        bed_free(b);
+}
+
 static void test_deadline(void **state) {
         struct bed *b = bed_new();
         struct h2_call *late =
@@ -566,6 +664,9 @@ int main(void) {
                 cmocka_unit_test(test_error_is_one_frame),
                 cmocka_unit_test(test_message_is_percent_encoded),
                 cmocka_unit_test(test_message_is_cut_between_characters),
+                cmocka_unit_test(test_message_without_a_character_to_cut_at),
+                cmocka_unit_test(test_reply_of_two_frames),
+                cmocka_unit_test(test_output_ends_with_the_frame_that_is_enough),
                 cmocka_unit_test(test_reply_too_large),
                 cmocka_unit_test(test_answers_later_in_any_order),
                 cmocka_unit_test(test_split_in_every_way),
@@ -577,6 +678,8 @@ int main(void) {
                 cmocka_unit_test(test_unfinished_requests_are_limited),
                 cmocka_unit_test(test_concurrent_calls_are_limited),
                 cmocka_unit_test(test_message_and_call_limits),
+                cmocka_unit_test(test_the_limit_of_unfinished_requests),
+                cmocka_unit_test(test_the_limit_of_one_frame_of_headers),
                 cmocka_unit_test(test_the_header_limit),
                 cmocka_unit_test(test_cancel),
                 cmocka_unit_test(test_cancel_of_unfinished_request),
@@ -584,6 +687,7 @@ int main(void) {
                 cmocka_unit_test(test_broken_connection),
                 cmocka_unit_test(test_shutdown),
                 cmocka_unit_test(test_timeouts),
+                cmocka_unit_test(test_the_first_deadline_counts),
                 cmocka_unit_test(test_deadline),
                 cmocka_unit_test(test_not_http2),
                 cmocka_unit_test(test_protocol_error_cancels),

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -23,9 +24,8 @@ static const struct imex_members all = { .infix = "", .peers = peers, .n_peers =
 static uint64_t now_ms = 1;
 
 static bool answers_once(struct imex_links *l, bool to_1, bool to_2) {
-        struct imex_ctl_connection c[] = {
-                { 0, true }, { 1, to_1 }, { 2, to_2 }, { -7, false }, { 5000, true }
-        };
+        struct imex_ctl_connection c[] = { { -7, false }, { -1, false }, { 4096, true }, { 5000, true },
+                                           { 0, true },   { 1, to_1 },   { 2, to_2 } };
         return imex_links_note_answer(
                 l, &(struct imex_ctl_node){ .connections = c, .n_connections = ARRAY_LEN(c) }, now_ms);
 }
@@ -126,6 +126,45 @@ static void other_lines_change_nothing(void **state) {
         assert_false(imex_links_note_line(&l, (struct str){ 0 }));
 }
 
+/* The sanitizer finds a byte that is read behind the line. */
+static bool note_exact(struct imex_links *l, const char *line) {
+        size_t n = strlen(line);
+        char *exact = memcpy(malloc(n), line, n);
+        bool noted = imex_links_note_line(l, (struct str){ exact, n });
+        free(exact);
+        return noted;
+}
+
+static void the_number_in_a_line_ends_with_its_last_digit(void **state) {
+        static const char *const lines[] = { "Connection lost to node 19", "Connection lost to node 19/2",
+                                             "Connection lost to node 19:2",
+                                             "Connection lost to node 19 (2)" };
+        for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+                const struct imex_peer two[] = { peers[0], { 19, "10.0.0.2", "n19", "" } };
+                struct imex_links l;
+                imex_links_begin(&l, &(struct imex_members){ .infix = "", .peers = two, .n_peers = 2 }, 1);
+                assert_true(note_exact(&l, "Connection established to node 19"));
+                assert_true(note_exact(&l, lines[i]));
+                assert_true(note_exact(&l, lines[i]));
+                assert_lost(&l, "19");
+        }
+}
+
+static void the_largest_index_is_4095(void **state) {
+        const struct imex_peer list[] = { { -1, "10.0.0.1", "n", "" },
+                                          { IMEX_SLOTS_MAX - 1, "10.0.0.2", "n4095", "" },
+                                          { IMEX_SLOTS_MAX, "10.0.0.3", "n4096", "" } };
+        const struct imex_members m = { .infix = "", .peers = list, .n_peers = ARRAY_LEN(list) };
+        struct imex_links l;
+        imex_links_begin(&l, &m, 1);
+        (void)imex_links_note_line(&l, STR(UP("4095")));
+        (void)imex_links_note_line(&l, STR(LOST("4095")));
+        assert_false(imex_links_note_answer(&l, NULL, now_ms));
+        assert_lost(&l, "4095");
+        imex_links_note_members(&l, &m, &all, now_ms);
+        assert_lost(&l, "");
+}
+
 static void lost_peers_are_known_after_an_answer(void **state) {
         static const struct imex_members alone = { .infix = "", .peers = peers, .n_peers = 1 };
         struct imex_links l;
@@ -210,6 +249,35 @@ static void a_list_is_cut_between_indices(void **state) {
         assert_false(imex_links_lists(lost, 599));
 }
 
+/* Fills the list with peers from this index on, behind the peer `first`. */
+static void list_from(char lost[static IMEX_LOST_MAX], int64_t first, int64_t next) {
+        enum { N = 300 };
+        struct imex_peer many[N] = { { first, "10.0.0.1", "n", "" } };
+        struct imex_links l;
+        for (size_t i = 1; i < N; i++)
+                many[i] = (struct imex_peer){ next + (int64_t)i - 1, "10.0.0.1", "n", "" };
+        imex_links_begin(&l, &(struct imex_members){ -1, .infix = "", .peers = many, .n_peers = N }, 1);
+        for (size_t i = 0; i < N; i++) {
+                struct imex_ctl_connection c = { many[i].index, true };
+                const struct imex_ctl_node own = { .connections = &c, .n_connections = 1 };
+                (void)imex_links_note_answer(&l, &own, 1);
+                c.connected = false;
+                (void)imex_links_note_answer(&l, &own, 1);
+                (void)imex_links_note_answer(&l, NULL, 1);
+        }
+        (void)imex_links_lost(&l, lost);
+}
+
+static void an_index_is_listed_if_it_fits_with_the_end(void **state) {
+        char lost[IMEX_LOST_MAX];
+        list_from(lost, 100, 1000); /* 203 indices of four digits leave room for exactly one more */
+        assert_int_equal(strlen(lost), IMEX_LOST_MAX - 1);
+        assert_true(str_ends(lost, ",1202,1203"));
+        list_from(lost, 1000, 1001);
+        assert_int_equal(strlen(lost), IMEX_LOST_MAX - 5);
+        assert_true(str_ends(lost, ",1202,1203"));
+}
+
 static void a_list_of_a_foreign_daemon_is_read_safely(void **state) {
         assert_true(imex_links_lists("3,7", 7));
         assert_false(imex_links_lists("3,7", 37));
@@ -224,10 +292,13 @@ int main(void) {
                 cmocka_unit_test(the_log_reports_a_change_at_once),
                 cmocka_unit_test(an_answer_that_does_not_arrive_confirms_the_log),
                 cmocka_unit_test(other_lines_change_nothing),
+                cmocka_unit_test(the_number_in_a_line_ends_with_its_last_digit),
+                cmocka_unit_test(the_largest_index_is_4095),
                 cmocka_unit_test(lost_peers_are_known_after_an_answer),
                 cmocka_unit_test(a_peer_that_never_connects_is_lost_after_a_while),
                 cmocka_unit_test(a_peer_that_leaves_is_not_lost),
                 cmocka_unit_test(a_list_is_cut_between_indices),
+                cmocka_unit_test(an_index_is_listed_if_it_fits_with_the_end),
                 cmocka_unit_test(a_list_of_a_foreign_daemon_is_read_safely),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

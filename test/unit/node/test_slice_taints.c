@@ -108,6 +108,24 @@ static void a_missing_additional_or_other_taint_is_a_difference(void **state) {
         assert_true(matches(&s));
 }
 
+static void all_capacities_are_sent(void **state) {
+        static const struct offered_capacity two[] = { { "memory", "40Gi" }, { "slices", "7" } };
+        device.capacities = two;
+        device.n_capacities = ARRAY_LEN(two);
+        assert_non_null(
+                strstr(rendered("v1", NULL),
+                       "\"capacity\":{\"memory\":{\"value\":\"40Gi\"},\"slices\":{\"value\":\"7\"}}"));
+        device.n_capacities = 0;
+}
+
+static void a_slice_without_a_generation_is_a_difference(void **state) {
+        struct own_slice s = stored("v1");
+        s.generation = 1;
+        assert_true(matches(&s));
+        s.generation = 0;
+        assert_false(matches(&s));
+}
+
 static void a_taint_that_stays_keeps_its_time(void **state) {
         const struct offered_taint other[] = { both[0], { "gpu.nvidia.com/xid", "48", "NoSchedule" } };
         (void)state;
@@ -116,6 +134,9 @@ static void a_taint_that_stays_keeps_its_time(void **state) {
         const char *text = rendered("v1", &s);
         assert_non_null(strstr(text, "\"effect\":\"None\",\"timeAdded\":\"2026-11-22T10:00:00Z\"}"));
         assert_non_null(strstr(text, "\"value\":\"48\",\"effect\":\"NoSchedule\"}"));
+        device.taints = both;
+        text = rendered("v1", &s);
+        assert_non_null(strstr(text, "\"effect\":\"NoSchedule\",\"timeAdded\":\"2026-11-22T10:00:00Z\"}"));
 }
 
 /* failure: the API server does not support a taint -> it is neither sent nor counted as missing */
@@ -150,6 +171,8 @@ int main(void) {
                 T(each_api_version_has_the_taints_in_its_place),
                 T(times_that_the_server_adds_are_no_difference),
                 T(a_missing_additional_or_other_taint_is_a_difference),
+                T(all_capacities_are_sent),
+                T(a_slice_without_a_generation_is_a_difference),
                 T(a_taint_that_stays_keeps_its_time),
                 T(unsupported_taints_are_neither_sent_nor_compared),
                 T(slices_with_taints_have_half_as_many_devices),

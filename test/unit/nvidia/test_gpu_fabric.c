@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "nvidia/gpu_fabric.h"
 
 #define CLUSTER "2df84740-d3cb-b5ce-4e7e-98352b5a71b5"
@@ -100,6 +101,58 @@ static void displays_and_empty_nodes(void **state) {
         assert_int_equal(f.kind, GPU_FABRIC_NONE);
 }
 
+/* ---- the answer of the NVML process ---- */
+
+static int decode(const char *text, struct err *e) {
+        struct arena *a = arena_new(1024);
+        struct nvml_facts facts;
+        int r = nvml_facts_decode(str_from(text), a, &facts, e);
+        arena_free(a);
+        return r;
+}
+
+#define FACTS(gpu)                                                                                           \
+        "{\"driverVersion\":\"580\",\"gpus\":[{\"fabricCall\":0,\"cliqueID\":1},{\"fabricCall\":0" gpu "}]}"
+
+/* failure: the NVML process sends an impossible fabric identity -> its answer is refused */
+static void an_impossible_fabric_identity_is_refused(void **state) {
+        static const char *const good[] = { FACTS(""), FACTS(",\"cliqueID\":0"),
+                                            FACTS(",\"cliqueID\":4294967295"), FACTS(",\"clusterUUID\":\"\""),
+                                            FACTS(",\"clusterUUID\":\"" CLUSTER "\"") },
+                                 *const bad[] = { FACTS(",\"cliqueID\":-1"),
+                                                  FACTS(",\"cliqueID\":4294967296"),
+                                                  FACTS(",\"clusterUUID\":\"x\"") };
+        struct err e;
+        for (size_t i = 0; i < ARRAY_LEN(good); i++)
+                assert_int_equal(decode(good[i], &e), 0);
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                assert_int_equal(decode(bad[i], &e), -1);
+                assert_non_null(strstr(e.msg, "GPU 1 has a malformed fabric identity"));
+        }
+        assert_int_equal(decode("[", &e), -1);
+        assert_non_null(strstr(e.msg, "unreadable answer"));
+        assert_int_equal(decode("{}", &e), -1);
+        assert_non_null(strstr(e.msg, "no driver version"));
+}
+
+static void versions_are_compared_number_by_number(void **state) {
+        static const struct {
+                const char *a, *b;
+                int is;
+        } rows[] = { { "1", "2", -1 },
+                     { "10", "1", 1 },
+                     { "9", "1", 1 },
+                     { "570/158", "570.158", 0 },
+                     { "570:158", "570.158", 0 },
+                     { "570.0.1", "570.1", -1 },
+                     { "4294967294", "42949672945", -1 },
+                     { "4294967295", "42949672951", 0 } }; /* further digits do not count */
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                assert_int_equal(nvml_version_cmp(rows[i].a, rows[i].b), rows[i].is);
+                assert_int_equal(nvml_version_cmp(rows[i].b, rows[i].a), -rows[i].is);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_completed_registration_has_a_clique_id),
@@ -107,6 +160,8 @@ int main(void) {
                 cmocka_unit_test(one_bad_gpu_fails_the_node_only_in_strict_mode),
                 cmocka_unit_test(gpus_that_disagree),
                 cmocka_unit_test(displays_and_empty_nodes),
+                cmocka_unit_test(an_impossible_fabric_identity_is_refused),
+                cmocka_unit_test(versions_are_compared_number_by_number),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

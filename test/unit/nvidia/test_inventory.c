@@ -84,6 +84,72 @@ static void an_impossible_device_is_left_out_alone(void **state) {
 }
 
 /* failure: an inventory has more GPUs than a node can have -> it is refused */
+static const char *of_length(char ret[static 128], size_t n) {
+        memset(ret, 'a', n);
+        ret[n] = '\0';
+        return ret;
+}
+
+static void texts_have_at_most_96_bytes(void **state) {
+        static const char *const gpus[] = { "name", "cc", "pci", "addressingMode", "uuid" }, *const migs[] = {
+                "name", "uuid"
+        };
+        char text[128];
+        struct buf b = BUF_INIT(4096);
+        for (size_t n = INVENTORY_TEXT_MAX; n <= INVENTORY_TEXT_MAX + 1; n++) {
+                for (size_t i = 0; i < ARRAY_LEN(gpus); i++) {
+                        bool is_uuid = strcmp(gpus[i], "uuid") == 0;
+                        buf_clear(&b);
+                        buf_addf(&b, TWO(",\"minor\":0%s,\"%s\":\"%s\""),
+                                 is_uuid ? "" : ",\"uuid\":\"GPU-0\"", gpus[i], of_length(text, n));
+                        assert_int_equal(decode(buf_str(&b)), 0);
+                        assert_int_equal(inventory_failed(&in.gpus[0].failure), n > INVENTORY_TEXT_MAX);
+                }
+                for (size_t i = 0; i < ARRAY_LEN(migs); i++) {
+                        bool is_uuid = strcmp(migs[i], "uuid") == 0;
+                        buf_clear(&b);
+                        buf_addf(&b, GPU(",\"minor\":0,\"uuid\":\"GPU-0\",\"mig\":[{%s\"%s\":\"%s\"}]"),
+                                 is_uuid ? "" : "\"uuid\":\"M\",", migs[i], of_length(text, n));
+                        assert_int_equal(decode(buf_str(&b)), 0);
+                        assert_int_equal(inventory_failed(&in.gpus[0].mig[0].failure),
+                                         n > INVENTORY_TEXT_MAX);
+                }
+                buf_clear(&b);
+                buf_addf(&b, "{\"gpus\":[],\"driverVersion\":\"%s\"}", of_length(text, n));
+                assert_int_equal(decode(buf_str(&b)), n > INVENTORY_TEXT_MAX ? -1 : 0);
+        }
+        buf_done(&b);
+}
+
+static void uuids_have_letters_digits_hyphens_and_slashes(void **state) {
+        static const struct {
+                const char *json;
+                bool ok;
+        } rows[] = { { GPU(",\"uuid\":\"a\""), true },      { GPU(",\"uuid\":\"MIG-GPU-0a/1/0\""), true },
+                     { GPU(",\"uuid\":\"\""), false },      { GPU(""), false },
+                     { GPU(",\"uuid\":\"GPU.0\""), false }, { GPU(",\"uuid\":\"GPU-0 \""), false },
+                     { GPU(",\"uuid\":\"GPU-0_\""), false } };
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                assert_int_equal(decode(rows[i].json), 0);
+                assert_int_equal(inventory_failed(&in.gpus[0].failure), !rows[i].ok);
+        }
+}
+
+static void the_largest_numbers_are_accepted(void **state) {
+        assert_int_equal(decode(GPU(",\"uuid\":\"a\",\"minor\":1048576,\"memory\":9223372036854775807")), 0);
+        assert_false(inventory_failed(&in.gpus[0].failure));
+        assert_int_equal(decode(GPU(",\"uuid\":\"a\",\"minor\":1048577")), 0);
+        assert_true(inventory_failed(&in.gpus[0].failure));
+        assert_int_equal(decode(GPU(",\"uuid\":\"a\",\"migMore\":9223372036854775807")), 0);
+        assert_true(inventory_failed(&in.gpus[0].failure));
+        assert_int_equal(decode(MIG(",\"size\":64")), 0);
+        assert_false(inventory_failed(&in.gpus[0].mig[0].failure));
+        /* The last of several. */
+        assert_int_equal(decode(MIG("},{\"uuid\":\"?\"")), 0);
+        assert_false(inventory_failed(&in.gpus[0].mig[0].failure));
+        assert_true(inventory_failed(&in.gpus[0].mig[1].failure));
+}
+
 static void too_many_gpus_are_refused(void **state) {
         struct buf b = BUF_INIT(1 << 20);
         buf_adds(&b, "{\"driverVersion\":\"1\",\"gpus\":[");
@@ -92,6 +158,12 @@ static void too_many_gpus_are_refused(void **state) {
         buf_adds(&b, "]}");
         assert_int_equal(decode(buf_str(&b)), -1);
         assert_non_null(strstr(e.msg, "65 GPUs"));
+        buf_clear(&b);
+        buf_adds(&b, "{\"driverVersion\":\"1\",\"gpus\":[");
+        for (int i = 0; i < INVENTORY_GPUS_MAX; i++)
+                buf_addf(&b, "%s{\"index\":%d,\"minor\":%d,\"uuid\":\"GPU-%d\"}", i ? "," : "", i, i, i);
+        buf_adds(&b, "]}");
+        assert_int_equal(decode(buf_str(&b)), 0);
         buf_clear(&b);
         buf_adds(&b,
                  "{\"driverVersion\":\"1\",\"gpus\":[{\"index\":0,\"minor\":0,\"uuid\":\"GPU-0\",\"mig\":[");
@@ -136,6 +208,9 @@ static void profiles_have_the_names_that_users_know(void **state) {
         assert_string_equal(profile(10, 1, 1, 16896, H200), "1g.18gb+gfx");
         assert_string_equal(profile(13, 1, 1, 16896, H200), "1g.18gb-me");
         assert_string_equal(profile(15, 1, 1, 16896, H200), "1g.18gb+me.all");
+        assert_string_equal(profile(17, 3, 3, 71424, H200), "3g.71gb+gfx");
+        assert_string_equal(profile(4, 7, 7, A100_40, A100_40), "7g.40gb");
+        assert_string_equal(profile(0, 1, 1, 1, 8), "1g.0gb");
 }
 
 static void unknown_profiles_have_no_name(void **state) {
@@ -144,7 +219,9 @@ static void unknown_profiles_have_no_name(void **state) {
         assert_string_equal(profile(0, 0, 1, 4864, 40960), "none");
         assert_string_equal(profile(0, 1, 1, 0, 40960), "none");
         assert_string_equal(profile(0, 1, 1, 4864, 0), "none");
-        assert_string_equal(profile(0, 1, 1, 50000, 40960), "none");
+        assert_string_equal(profile(0, 1, 0, 4864, 40960), "none");
+        assert_string_equal(profile(0, 1, 1, 4864, 1), "none");
+        assert_string_equal(profile(0, 1, 1, 40961, 40960), "none");
         assert_true(mig_profile_graphics(10) && mig_profile_graphics(12));
         assert_false(mig_profile_graphics(0) || mig_profile_graphics(7) || mig_profile_graphics(13));
 }
@@ -175,6 +252,9 @@ int main(void) {
                 cmocka_unit_test(an_inventory_is_read),
                 cmocka_unit_test(an_invalid_inventory_is_refused),
                 cmocka_unit_test(an_impossible_device_is_left_out_alone),
+                cmocka_unit_test(texts_have_at_most_96_bytes),
+                cmocka_unit_test(uuids_have_letters_digits_hyphens_and_slashes),
+                cmocka_unit_test(the_largest_numbers_are_accepted),
                 cmocka_unit_test(too_many_gpus_are_refused),
                 cmocka_unit_test(profiles_have_the_names_that_users_know),
                 cmocka_unit_test(unknown_profiles_have_no_name),

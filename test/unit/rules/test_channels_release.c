@@ -185,6 +185,29 @@ static void one_namespace_has_at_most_half_and_exhaustion_is_reported(void **sta
         assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_EXHAUSTED), "has only IMEX channel 0"));
 }
 
+static void the_condition_counts_the_ComputeDomains_that_wait(void **state) {
+        static const struct {
+                int64_t count;
+                const char *ns_of_c, *text;
+        } rows[] = {
+                { 2, "team-c", "are assigned, and 2 ComputeDomains wait for one." },
+                { 3, "team-c", "are assigned, and 1 ComputeDomain waits for one." },
+                { 3, "team-a", "2 ComputeDomains wait because their namespace" },
+                { 5, "team-a", "1 ComputeDomain waits because their namespace" },
+        };
+        struct small *s = *state;
+        for (size_t i = 0; i < 3; i++)
+                want(&s->owners[i]);
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                s->nodes[0].count = s->nodes[1].count = rows[i].count;
+                s->owners[2].ns = rows[i].ns_of_c;
+                s->owners[1].ns = i < 2 ? "team-b" : rows[i].ns_of_c;
+                decide(s);
+                if (!strstr(condition_text(s, FABRIC_CHANNELS_EXHAUSTED), rows[i].text))
+                        fail_msg("row %zu: %s", i, condition_text(s, FABRIC_CHANNELS_EXHAUSTED));
+        }
+}
+
 /* failure: clocks are wrong -> a channel is free only after two lists of Leases */
 static void leases_are_listed_twice_before_a_channel_is_free(void **state) {
         struct small *s = *state;
@@ -367,6 +390,7 @@ int main(void) {
                 RULE(a_stale_cache_ends_nothing),
                 RULE(a_doubt_from_a_stale_cache_is_checked_again),
                 RULE(one_namespace_has_at_most_half_and_exhaustion_is_reported),
+                RULE(the_condition_counts_the_ComputeDomains_that_wait),
                 RULE(leases_are_listed_twice_before_a_channel_is_free),
                 RULE(each_namespace_at_its_limit_has_idle_channels_released),
                 RULE(an_idle_channel_is_released_when_none_is_free),

@@ -98,6 +98,8 @@ static void the_most_frequent_reason_of_withheld_channels_is_named(void **state)
                         "No node of rack r1 offers a channel (FabricError): 2 of 2 nodes withhold it");
         assert_reported(&FACTS(reversed), REASON_NO_CHANNEL_OFFERED,
                         "No node offers a channel (FabricError): 2 of 2 nodes withhold it");
+        assert_reported(&(struct shortage_facts){ .nodes = nodes, .n_nodes = 1 }, REASON_NO_CHANNEL_OFFERED,
+                        "No node offers a channel (NoGPUs): 1 of 1 nodes withholds it");
 }
 
 /* Not all of them are compared. */

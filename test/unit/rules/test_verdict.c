@@ -75,6 +75,16 @@ static void the_check_finds_every_wrong_status(void **st) {
         arena_free(a);
 }
 
+static void the_message_counts_the_nodes_that_have_joined(void **st) {
+        struct arena *a = arena_new(4096);
+        struct member m[] = { ready("a", 0), ready("b", 1) };
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 3), m, 1, NULL);
+        assert_string_equal(v.conditions[0].message, "1 node has joined, but spec.numNodes is 3");
+        v = judge(a, fake_cd_json(a, CD("{}"), 3), m, 2, NULL);
+        assert_string_equal(v.conditions[0].message, "2 nodes have joined, but spec.numNodes is 3");
+        arena_free(a);
+}
+
 /* The Go driver's rule of `status`, and the additional reasons of this driver. */
 static void the_status_depends_on_the_nodes_and_problems(void **st) {
         const struct {
@@ -695,6 +705,78 @@ static void the_failure_and_recovery_of_a_shared_imex_have_events(void **st) {
         arena_free(a);
 }
 
+/* ---- the claim that pods on several nodes share ---- */
+
+static void ready_refers_to_the_condition_of_a_shared_claim(void **st) {
+        struct arena *a = arena_new(4096);
+        struct cd_channel shared = { .claim_name = "c" }, template = { .template_name = "t" };
+        for (int of_daemons = 0; of_daemons < 2; of_daemons++) {
+                struct compute_domain cd = { .o.meta.uid = "u", .channel = &shared };
+                const char *imex = of_daemons ? "which the daemons run for all ComputeDomains"
+                                              : "the state of IMEX on the hosts";
+                const char *text = judge_hosts(a, &cd, NULL, of_daemons, NULL).conditions[0].message;
+                assert_non_null(strstr(text, "SharedClaimAvailable"));
+                assert_non_null(strstr(text, imex));
+                cd.channel = &template;
+                text = judge_hosts(a, &cd, NULL, of_daemons, NULL).conditions[0].message;
+                assert_non_null(strstr(text, "the claim template for its pods exists"));
+                assert_non_null(strstr(text, imex));
+        }
+        arena_free(a);
+}
+
+/* The Events of a ComputeDomain with all five conditions, when the reason of SharedClaimAvailable changes. */
+static const char *shared_claim_events(struct arena *a, const char *before, const char *now) {
+        static const struct cd_condition shortage = { CONDITION_CHANNEL_AVAILABLE, "False",
+                                                      REASON_NO_FREE_CHANNEL, "none is free" };
+        static const struct own_channel channel = { CLIQUE_1, NULL, 5, NULL };
+        static const struct host up = { "a", true, HOST_UP, NULL };
+        const struct verdict_hosts hosts = { &up, 1, true, &channel, 1 };
+        const char *const reasons[] = { before, now };
+        struct compute_domain cd = { .o.meta = { .uid = "u", .generation = 3 } };
+        struct verdict v[2];
+        struct verdict_event *events;
+        for (size_t i = 0; i < ARRAY_LEN(v); i++) {
+                bool created = streq(reasons[i], REASON_SHARED_CLAIM_CREATED);
+                const struct cd_condition claim = { CONDITION_SHARED_CLAIM_AVAILABLE,
+                                                    created ? "True" : "False", reasons[i], "text" };
+                verdict_make_host(
+                        &(struct verdict_input){
+                                &cd, { 0 }, true, 1000, &shortage, reasons[i] ? &claim : NULL },
+                        &hosts, a, &v[i]);
+                for (size_t k = 0; k < v[i].n_conditions; k++)
+                        assert_int_equal(v[i].conditions[k].observed_generation, 3);
+                cd.status = v[i].status;
+                cd.conditions = v[0].conditions;
+                cd.n_conditions = v[0].n_conditions;
+        }
+        assert_int_equal(v[1].n_conditions, VERDICT_CONDITIONS);
+        assert_int_equal(v[1].changed, !streq(before, now));
+        size_t n = verdict_events(&cd, &(struct membership){ 0 }, &v[1], a, &events);
+        assert_in_range(n, 0, 1);
+        return n ? message_of(a, "%s%s", events[0].warning ? "!" : "", events[0].reason) : "";
+}
+
+/* failure: pods cannot use their shared claim -> an Event reports it, and another one when they can */
+static void a_shared_claim_has_an_Event_when_pods_can_or_cannot_use_it(void **st) {
+        static const struct {
+                const char *before, *now, *event;
+        } cases[] = {
+                { NULL, REASON_SHARED_CLAIM_PENDING, "" },
+                { NULL, REASON_SHARED_CLAIM_CREATED, REASON_SHARED_CLAIM_CREATED },
+                { REASON_SHARED_CLAIM_PENDING, REASON_SHARED_CLAIM_CREATED, REASON_SHARED_CLAIM_CREATED },
+                { REASON_SHARED_CLAIM_CREATED, REASON_SHARED_CLAIM_CREATED, "" },
+                { REASON_SHARED_CLAIM_CREATED, REASON_SHARED_CLAIM_PENDING, "" },
+                { REASON_SHARED_CLAIM_CREATED, REASON_SHARED_CLAIMS_NOT_SUPPORTED,
+                  "!SharedClaimsNotSupported" },
+                { REASON_SHARED_CLAIMS_NOT_SUPPORTED, REASON_SHARED_CLAIMS_NOT_SUPPORTED, "" },
+        };
+        struct arena *a = arena_new(4096);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                assert_string_equal(shared_claim_events(a, cases[i].before, cases[i].now), cases[i].event);
+        arena_free(a);
+}
+
 /* IMEX of one node waits for a lost node. A person who repairs the lost node needs to see both. */
 /* failure: IMEX waits for a lost node -> the condition names both nodes */
 static void a_lost_node_does_not_hide_a_failing_node(void **st) {
@@ -714,6 +796,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_check_finds_every_wrong_status),
                 cmocka_unit_test(the_status_depends_on_the_nodes_and_problems),
+                cmocka_unit_test(the_message_counts_the_nodes_that_have_joined),
                 cmocka_unit_test(the_message_names_nodes_that_are_not_ready),
                 cmocka_unit_test(missing_peers_are_reported_and_do_not_affect_ready),
                 cmocka_unit_test(a_node_with_unknown_peers_is_not_called_unconnected),
@@ -737,6 +820,8 @@ int main(void) {
                 cmocka_unit_test(with_a_shared_imex_ready_means_only_that_it_is_admitted),
                 cmocka_unit_test(the_failure_and_recovery_of_a_shared_imex_have_events),
                 cmocka_unit_test(a_shared_claim_that_cannot_be_used_has_events),
+                cmocka_unit_test(ready_refers_to_the_condition_of_a_shared_claim),
+                cmocka_unit_test(a_shared_claim_has_an_Event_when_pods_can_or_cannot_use_it),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
