@@ -9,9 +9,12 @@
 #include "api/reasons.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "kube/kube_pages.h"
+#include "kube/kube_status.h"
+#include "render/objects.h"
 #include "rules/eviction.h"
 
-enum { MAX_BODY = 4096, MAX_REASON = 512, HTTP_TOO_MANY = 429 };
+enum { MAX_BODY = 4096, MAX_REASON = 512 };
 
 /* A node whose IMEX fails. Times are clock_mono_s(). */
 struct failing {
@@ -24,11 +27,13 @@ struct failing {
         char node[];
 };
 
-/* A claim on a failing node, or a pod that it is reserved for. In the arena. */
+/* A claim that a failing node uses, or a pod that it is reserved for. In the arena. */
 struct job {
         struct job *next;
         const char *ns, *name, *uid, *node; /* name NULL: of a claim, not known yet */
         bool is_pod;
+        bool shared;        /* pods on other nodes use the claim, too */
+        struct claim claim; /* as the API server has it, while its pods are listed */
 };
 
 struct evictions {
@@ -42,6 +47,8 @@ struct evictions {
         struct job *jobs; /* the first one is in progress */
         unsigned n_evicted;
         struct kube_call *call;
+        struct kube_pages *pods; /* the list of the pods of a job's node; its options borrow `selector` */
+        char *selector;
 };
 
 /* ---- nodes ---- */
@@ -72,37 +79,55 @@ static void note_failing(struct evictions *e, const char *node, const char *doma
         snprintf(x->why, sizeof x->why, "%s: %s", state, str_or(reason, "no reason given"));
 }
 
-static void evictions_count_node(struct evictions *e, enum eviction_imex imex) {
-        e->n_failing += imex == EVICTION_IMEX_FAILS;
-        e->n_reporting += imex != EVICTION_IMEX_UNKNOWN;
+/* The state of IMEX that a node reports. */
+struct reported {
+        enum eviction_imex imex;
+        const char *domain, *state, *reason; /* if it fails; see struct failing */
+};
+
+static struct reported reported_by_plugin(const struct controller *c, const char *node) {
+        const struct plugin_pod *p = records_plugin(c, node);
+        return (struct reported){ .imex = eviction_of_host(records_node(c, node), p),
+                                  .domain = "",
+                                  .state = p ? p->host_state : NULL,
+                                  .reason = p ? p->host_reason : NULL };
+}
+
+static struct reported reported_by_daemon(const struct controller *c, const char *node, struct arena *a) {
+        const struct daemon_pod *p = records_daemon(c, node);
+        struct daemon_report r;
+        struct err err;
+        bool reports = p && p->report && daemon_report_decode(str_from(p->report), a, &r, &err) == 0;
+        return (struct reported){ .imex = eviction_of_daemon(records_node(c, node), p, reports ? &r : NULL),
+                                  .domain = mode_is_standing(c->mode) || !reports ? ""
+                                                                                  : r.assignment.domain_uid,
+                                  .state = p ? p->pod.state : NULL,
+                                  .reason = p ? p->pod.reason : NULL };
+}
+
+static void evictions_read(struct evictions *e, const char *node) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct reported r = mode_runs_daemons(e->c->mode) ? reported_by_daemon(e->c, node, a)
+                                                          : reported_by_plugin(e->c, node);
+        e->n_failing += r.imex == EVICTION_IMEX_FAILS;
+        e->n_reporting += r.imex != EVICTION_IMEX_UNKNOWN;
+        if (r.imex == EVICTION_IMEX_FAILS)
+                note_failing(e, node, r.domain, r.state, r.reason);
 }
 
 static bool look_at_plugin(void *u, const struct kube_object *o) {
         struct evictions *e = u;
         const struct plugin_pod *p = (const struct plugin_pod *)o;
-        if (!p->node || records_plugin(e->c, p->node) != p)
-                return true;
-        enum eviction_imex imex = eviction_of_host(records_node(e->c, p->node), p);
-        evictions_count_node(e, imex);
-        if (imex == EVICTION_IMEX_FAILS)
-                note_failing(e, p->node, "", p->host_state, p->host_reason);
+        if (p->node && records_plugin(e->c, p->node) == p)
+                evictions_read(e, p->node);
         return true;
 }
 
 static bool look_at_daemon(void *u, const struct kube_object *o) {
         struct evictions *e = u;
         const struct daemon_pod *p = (const struct daemon_pod *)o;
-        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        struct daemon_report r;
-        struct err err;
-        if (!p->pod.node || records_daemon(e->c, p->pod.node) != p)
-                return true;
-        bool reports = p->report && daemon_report_decode(str_from(p->report), a, &r, &err) == 0;
-        enum eviction_imex imex = eviction_of_daemon(records_node(e->c, p->pod.node), p, reports ? &r : NULL);
-        evictions_count_node(e, imex);
-        if (imex == EVICTION_IMEX_FAILS)
-                note_failing(e, p->pod.node, mode_is_standing(e->c->mode) ? "" : r.assignment.domain_uid,
-                             p->pod.state, p->pod.reason);
+        if (p->pod.node && records_daemon(e->c, p->pod.node) == p)
+                evictions_read(e, p->pod.node);
         return true;
 }
 
@@ -154,7 +179,8 @@ static void collect_claim(void *u, const struct allocation *x) {
         *j = (struct job){ .next = k->list,
                            .ns = arena_strdup(k->e->a, x->ns),
                            .uid = arena_strdup(k->e->a, x->claim_uid),
-                           .node = arena_strdup(k->e->a, k->of->node) };
+                           .node = arena_strdup(k->e->a, k->of->node),
+                           .shared = x->shared };
         k->list = j;
 }
 
@@ -195,8 +221,14 @@ static void collect_claims(struct evictions *e) {
 
 static void next_job(struct evictions *e);
 
+static void drop_list(struct evictions *e) {
+        kube_pages_free(TAKE(e->pods));
+        free(TAKE(e->selector));
+}
+
 static void drop_jobs(struct evictions *e) {
         kube_cancel(TAKE(e->call));
+        drop_list(e);
         e->jobs = NULL;
         arena_free(TAKE(e->a));
 }
@@ -206,12 +238,20 @@ static void job_done(struct evictions *e) {
         next_job(e);
 }
 
-/* The node still fails. Its state may have changed since the pods were looked for. */
-static const struct failing *still_fails(struct evictions *e, const char *node) {
-        struct failing *x = NULL;
-        if (look_at_nodes(e))
-                HASH_FIND_STR(e->failing, node, x);
-        return x && evictions_step_of(e, x) == EVICTION_DUE ? x : NULL;
+/* The node still fails. The state of this node may have changed since the look at all nodes. */
+static bool still_fails(struct evictions *e, const char *node) {
+        struct controller *c = e->c;
+        struct failing *x;
+        if (!c->leading || !records_synced(c) || records_stale(c))
+                return false;
+        records_catch_up(c);
+        HASH_FIND_STR(e->failing, node, x);
+        if (!x || evictions_step_of(e, x) != EVICTION_DUE)
+                return false;
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct reported r =
+                mode_runs_daemons(c->mode) ? reported_by_daemon(c, node, a) : reported_by_plugin(c, node);
+        return r.imex == EVICTION_IMEX_FAILS && streq(r.domain, x->domain);
 }
 
 static void on_evicted(void *u, yyjson_val *obj, const struct err *err) {
@@ -232,7 +272,7 @@ static void on_evicted(void *u, yyjson_val *obj, const struct err *err) {
                         "minutes (%s). Repair IMEX of that node, or cordon it, before the pod is created "
                         "again",
                         j->node, (long long)e->c->config->evict_after_min, why);
-        } else if (err->code == HTTP_TOO_MANY) {
+        } else if (err->code == KUBE_STATUS_TOO_MANY_REQUESTS) {
                 event_record(e->c->events, &about, EVENT_WARNING, REASON_EVICTION_REFUSED,
                              "nvidia-imex of node %s is not READY (%s), and the pod cannot be evicted now: "
                              "%s. The controller tries again every minute. Repair IMEX of that node, change "
@@ -247,20 +287,7 @@ static void on_evicted(void *u, yyjson_val *obj, const struct err *err) {
 
 static void evict(struct evictions *e, const struct job *j) {
         _cleanup_(buf_done) struct buf body = BUF_INIT(MAX_BODY);
-        struct jw w = JW(&body);
-        jw_obj(&w, NULL);
-        jw_str(&w, "apiVersion", "policy/v1");
-        jw_str(&w, "kind", "Eviction");
-        jw_obj(&w, "metadata");
-        jw_str(&w, "name", j->name);
-        jw_str(&w, "namespace", j->ns);
-        jw_end_obj(&w);
-        jw_obj(&w, "deleteOptions");
-        jw_obj(&w, "preconditions");
-        jw_str(&w, "uid", j->uid);
-        jw_end_obj(&w);
-        jw_end_obj(&w);
-        jw_end_obj(&w);
+        objects_eviction(j->ns, j->name, j->uid, &body);
         e->call = kube_start(e->c->client, &(struct kube_request){ .verb = KUBE_CREATE,
                                                                    .res = &kube_pods,
                                                                    .ns = j->ns,
@@ -305,30 +332,88 @@ static void evictions_on_pod(void *u, yyjson_val *obj, const struct err *err) {
         }
 }
 
+/* The pod becomes the next job. */
+static void insert_pod(struct evictions *e, const char *name, const char *uid) {
+        struct job *j = e->jobs, *pod = arena_alloc(e->a, sizeof *pod);
+        *pod = (struct job){ .next = j->next,
+                             .ns = j->ns,
+                             .name = arena_strdup(e->a, name),
+                             .uid = arena_strdup(e->a, uid),
+                             .node = j->node,
+                             .is_pod = true };
+        j->next = pod;
+}
+
+static bool is_group(const struct claim_consumer *x) {
+        return streq(x->api_group, CLAIM_GROUP_API) && streq(x->resource, CLAIM_GROUP_RESOURCE) && x->name;
+}
+
+/* `group`: the PodGroup of the pod; NULL: none. */
+static bool uses_claim(const struct claim *c, const char *uid, const char *group) {
+        for (size_t i = 0; i < c->n_consumers; i++) {
+                const struct claim_consumer *x = &c->consumers[i];
+                if (is_group(x) ? streq(x->name, group) : streq(x->uid, uid))
+                        return true;
+        }
+        return false;
+}
+
+/* A page of the pods on the node in the claim's namespace. */
+static void evictions_on_pods(void *u, yyjson_val *list, bool last, const struct err *err) {
+        struct evictions *e = u;
+        const struct job *j = e->jobs;
+        size_t i, max;
+        yyjson_val *o;
+        yyjson_arr_foreach (yyjson_obj_get(list, "items"), i, max, o) {
+                const char *name = yyjson_get_str(yyjson_ptr_get(o, "/metadata/name"));
+                const char *uid = yyjson_get_str(yyjson_ptr_get(o, "/metadata/uid"));
+                const char *group = yyjson_get_str(yyjson_ptr_get(o, "/spec/schedulingGroup/podGroupName"));
+                if (name && uid && uses_claim(&j->claim, uid, group))
+                        insert_pod(e, name, uid);
+        }
+        if (err)
+                log_warn("cannot list the pods of a node whose IMEX has failed; retrying later",
+                         kv_str("namespace", j->ns), kv_str("node", j->node), kv_err(err));
+        if (last || err) {
+                drop_list(e);
+                job_done(e);
+        }
+}
+
+/* A claim names only the PodGroups of its pods, or also pods on other nodes. */
+static void list_pods(struct evictions *e) {
+        const struct job *j = e->jobs;
+        e->selector = xasprintf("spec.nodeName=%s", j->node);
+        e->pods = kube_pages_new(e->c->client, &(struct kube_pages_options){ .res = &kube_pods,
+                                                                             .ns = j->ns,
+                                                                             .field_selector = e->selector,
+                                                                             .page = evictions_on_pods,
+                                                                             .u = e });
+        kube_pages_start(e->pods, false);
+}
+
 /* The pods of the claim become the next jobs. */
 static void evictions_on_claim(void *u, yyjson_val *obj, const struct err *err) {
         struct evictions *e = u;
         struct job *j = e->jobs;
-        struct claim claim;
         struct err bad;
+        bool groups = false;
         e->call = NULL;
-        if (err || jd_decode(claim_fields, obj, "", e->a, &claim, &bad) < 0 ||
-            !streq(claim.o.meta.uid, j->uid)) {
+        if (err || jd_decode(claim_fields, obj, "", e->a, &j->claim, &bad) < 0 ||
+            !streq(j->claim.o.meta.uid, j->uid)) {
                 job_done(e);
                 return;
         }
-        for (size_t i = 0; i < claim.n_consumers; i++) {
-                const struct claim_consumer *x = &claim.consumers[i];
-                if (!streq(x->resource, "pods") || !x->name || !x->uid)
-                        continue;
-                struct job *pod = arena_alloc(e->a, sizeof *pod);
-                *pod = (struct job){ .next = j->next,
-                                     .ns = j->ns,
-                                     .name = arena_strdup(e->a, x->name),
-                                     .uid = arena_strdup(e->a, x->uid),
-                                     .node = j->node,
-                                     .is_pod = true };
-                j->next = pod;
+        for (size_t i = 0; i < j->claim.n_consumers; i++)
+                groups = groups || is_group(&j->claim.consumers[i]);
+        if (groups || (j->shared && j->claim.n_consumers)) {
+                list_pods(e);
+                return;
+        }
+        for (size_t i = 0; i < j->claim.n_consumers; i++) {
+                const struct claim_consumer *x = &j->claim.consumers[i];
+                if (streq(x->resource, "pods") && x->name && x->uid)
+                        insert_pod(e, x->name, x->uid);
         }
         job_done(e);
 }
@@ -355,7 +440,7 @@ static void evictions_look(void *u) {
         struct evictions *e = u;
         loop_timer_start(&e->timer, EVICTIONS_LOOK_MS);
         bool may = look_at_nodes(e);
-        if (e->call || !may)
+        if (e->call || e->pods || !may)
                 return;
         e->n_evicted = 0;
         collect_claims(e);

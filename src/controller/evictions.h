@@ -3,10 +3,11 @@
  * owners create them on other nodes. Off unless the configuration has a time. rules/eviction decides.
  *
  * Only the leader evicts, and only while no cache is stale. It looks every EVICTIONS_LOOK_MS. It takes the
- * pods from status.reservedFor of the claims that are allocated on the node, and reads claim and pod before
- * it evicts the pod by its UID. It has one request in flight, and evicts at most EVICTIONS_AT_ONCE pods per
- * look. A PodDisruptionBudget can refuse an eviction: the node is looked at again after EVICTIONS_AGAIN_S. A
- * claim that is reserved for a PodGroup names no pods, so they stay. */
+ * pods from status.reservedFor of the claims that the node uses, and reads claim and pod before it evicts the
+ * pod by its UID. A claim that is reserved for a PodGroup names no pods, and a shared claim names pods on
+ * other nodes: then it lists the pods of the node. It has one request in flight, and evicts at most
+ * EVICTIONS_AT_ONCE pods per look. A PodDisruptionBudget can refuse an eviction: the node is looked at again
+ * after EVICTIONS_AGAIN_S. */
 #pragma once
 
 #include "controller/records.h"

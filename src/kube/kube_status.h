@@ -9,6 +9,10 @@
 #include "base/err.h"
 #include "base/str.h"
 
+/* The HTTP status with which the API server refuses an eviction that a PodDisruptionBudget does not allow
+ * now. */
+enum { KUBE_STATUS_TOO_MANY_REQUESTS = 429 };
+
 /* Returns whether the document is a Status of Kubernetes. `root` may be NULL. */
 bool kube_status_is(yyjson_val *root);
 /* Returns the kind of error of a Status with this HTTP status. For 404 it is ERR_RETRY, because only the

@@ -119,3 +119,5 @@ void objects_node(const struct kube_meta *m, const struct objects_node_patch *p,
 /* Renders the body of a DELETE request for exactly this object, and not for a later one with the same name.
  * With `version` (NULL: any), the request applies only if the object still has this version. */
 void objects_delete(const struct kube_meta *m, const char *version, struct buf *out);
+/* Renders the body of the request that evicts exactly this pod. */
+void objects_eviction(const char *ns, const char *name, const char *uid, struct buf *out);

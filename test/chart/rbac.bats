@@ -101,7 +101,7 @@ setup() { render; }
 	is "$minutes == []"
 	render --set resources.computeDomains.imex.evictAfterMinutes=15
 	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | [.[] | select(.resources[0] | startswith("pods"))] ==
-		[{apiGroups: [""], resources: ["pods"], verbs: ["get"]}, {apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}]'
+		[{apiGroups: [""], resources: ["pods"], verbs: ["get", "list"]}, {apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}]'
 	is "$policy | length == 2"
 	is "$minutes == [\"15\"]"
 }

@@ -4,13 +4,14 @@
 # 1.37, so the Kubernetes components are restarted.
 
 load ../cluster/driver
+load ../cluster/gates
 
 setup_file() {
 	with_driver 2
-	gates GenericWorkload=true,DRAWorkloadResourceClaims=true
+	gates 2 GenericWorkload=true,DRAWorkloadResourceClaims=true
 }
 teardown_file() {
-	gates ""
+	gates 2 ""
 	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
 	"$cluster/host-imex" all stop
 }
@@ -21,18 +22,6 @@ setup() {
 	eventually 20 eval 'k -n "$ns" get resourceclaimtemplate d'
 }
 teardown() { [[ -z ${ns:-} ]] || ns_end; }
-
-# gates LIST: restarts Kubernetes with these feature gates.
-gates() {
-	local name
-	export CD_FEATURE_GATES=$1
-	CD_APISERVER_FLAGS=${1:+--runtime-config=scheduling.k8s.io/v1beta1=true} "$cluster/apiserver" restart
-	for name in scheduler controller-manager kubelet-0 kubelet-1; do
-		"$cluster/service" "$name" restart
-	done
-	unset CD_FEATURE_GATES
-	eventually 60 slices_published 2
-}
 
 # pod_group [CLAIMS]: creates the PodGroup. gang_pod NODE [TEMPLATE]: creates a pod that the group needs.
 pod_group() {

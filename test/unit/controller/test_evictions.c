@@ -24,11 +24,12 @@ struct world {
         const char *states[3]; /* of IMEX on the nodes n0 to n2; NULL: not reported */
         const char *node;      /* of the pod */
         const char *more;      /* in the metadata of the pod */
-        const char *consumer;  /* the resource that the claim is reserved for */
+        const char *consumer;  /* the resource that the claim is reserved for, its name is "worker" */
+        const char *group;     /* of the pod; NULL: none */
         const char *ns;        /* of the claim */
         int refuses;           /* the status with which the API server refuses evictions; 0: none */
         struct fake_conn *plugins;
-        unsigned version, n_evicted, n_refused, n_reads;
+        unsigned version, n_evicted, n_refused, n_reads, n_lists;
         char eviction[BODY], path[BODY], event[BODY];
 };
 
@@ -48,6 +49,8 @@ static void add_plugin(const struct world *w, struct buf *b, int i) {
                  "\"type\":\"Ready\",\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}",
                  i);
 }
+
+#define POD_GROUP "podgroups\",\"apiGroup\":\"scheduling.k8s.io"
 
 #define CLAIM                                                                                                \
         "{%s\"metadata\":{\"name\":\"c\",\"namespace\":\"%s\",\"uid\":\"claim\",\"resourceVersion\":\"2\"}," \
@@ -85,6 +88,18 @@ static void on_read(struct world *w, struct fake_conn *c, const struct fake_requ
                                   w->ns, w->consumer);
                 w->n_reads++;
                 fake_reply(c, 200, NULL, claim);
+        } else if (fake_has(r->path, "spec.nodeName")) {
+                _cleanup_(freep) char *list = xasprintf(
+                        "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"}"
+                        ","
+                        "\"items\":[{\"metadata\":{\"name\":\"alone\",\"uid\":\"a\"},\"spec\":{}},"
+                        "{\"metadata\":{\"name\":\"worker\",\"uid\":\"w\"},\"spec\":{\"schedulingGroup\":{"
+                        "\"podGroupName\":\"%s\"}}}]}",
+                        w->group);
+                assert_non_null(strstr(r->path, "/namespaces/team-a/pods"));
+                assert_non_null(strstr(r->path, "spec.nodeName%3Dn1"));
+                w->n_lists++;
+                fake_reply(c, 200, NULL, list);
         } else if (fake_has(r->path, "/pods/worker")) {
                 _cleanup_(freep) char *pod = xasprintf(
                         "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"worker\","
@@ -199,6 +214,18 @@ static void a_failure_that_ends_evicts_nothing(void **state) {
         assert_int_equal(w->n_evicted, 1);
 }
 
+/* failure: IMEX of a node stays down -> a pod whose claim is reserved for its PodGroup is evicted, too */
+static void a_pod_of_a_group_is_evicted(void **state) {
+        struct world *w = *state;
+        w->consumer = POD_GROUP;
+        w->group = "worker";
+        leading_start(&w->l);
+        pass(w);
+        assert_int_equal(w->n_evicted, 1);
+        assert_in_range(w->n_lists, 1, 20);
+        assert_string_equal(w->path, "/api/v1/namespaces/team-a/pods/worker/eviction");
+}
+
 static void pods_that_must_stay_are_not_evicted(void **state) {
         enum { OFF, SILENT, DEGRADED, MOST_FAIL, MOVED, OF_DAEMON_SET, GROUP, OTHER_NAMESPACE, ROWS };
         for (int row = 0; row < ROWS; row++) {
@@ -211,8 +238,10 @@ static void pods_that_must_stay_are_not_evicted(void **state) {
                         w->node = "n2";
                 if (row == OF_DAEMON_SET)
                         w->more = ",\"ownerReferences\":[{\"kind\":\"DaemonSet\",\"name\":\"d\"}]";
-                if (row == GROUP)
-                        w->consumer = "podgroups";
+                if (row == GROUP) {
+                        w->consumer = POD_GROUP;
+                        w->group = "other";
+                }
                 if (row == OTHER_NAMESPACE)
                         w->ns = "team-b";
                 leading_start(&w->l);
@@ -238,6 +267,7 @@ int main(void) {
                 T(a_pod_on_a_node_with_failed_IMEX_is_evicted),
                 T(a_refused_eviction_is_reported_and_tried_again),
                 T(a_failure_that_ends_evicts_nothing),
+                T(a_pod_of_a_group_is_evicted),
                 cmocka_unit_test(pods_that_must_stay_are_not_evicted),
                 T(a_standby_evicts_nothing),
         };
