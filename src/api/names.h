@@ -158,6 +158,9 @@
  * kubelet to retry a failed Prepare, because the cause is gone. The kubelet syncs a Pod when an annotation
  * changes */
 #define CD_ANNOTATION_RETRY "resource.nvidia.com/retry-prepare"
+/* annotation on ComputeDomain; by user; for controller, plugin: "true" if its pods start only when all its
+ * nodes are connected; "false" or absent otherwise */
+#define CD_ANNOTATION_START_GATE "resource.nvidia.com/start-gate"
 /* annotation on ResourceSlice (GPUs); by administrator; for GPU plugin: any value clears the XIDs that the
  * GPUs of the node have reported; the plugin then removes the annotation */
 #define GPU_ANNOTATION_CLEAR_XIDS "gpu.nvidia.com/clear-xids"

@@ -358,7 +358,8 @@ static void note_waiting(const struct cd *cd) {
 
 /* The allocation of a shared claim names no node, so the plugin reports for which ComputeDomains such claims
  * wait here. Prepares that failed and wait for a retry count, too: otherwise each retry of the kubelet would
- * change the report twice. */
+ * change the report twice, and a start gate, which needs the nodes of all claims at the same time, could stay
+ * closed. */
 static void ask_for_shared(const struct cd *cd) {
         const struct op_list *const lists[] = { &cd->claims->ops, &cd->claims->failed };
         const struct op *op;

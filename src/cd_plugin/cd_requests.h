@@ -11,6 +11,7 @@ struct cd_request {
         bool is_shared;         /* the device of shared claims, which is on every node */
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
+        bool gated;                          /* the ComputeDomain may have a closed start gate */
         int64_t channel;                     /* the ID of the channel that the container gets */
         char edits[17];                      /* for our daemon: the name that daemon_claim_edits() returned */
         const char *clique; /* the clique ID of the partition in which the channel is assigned to the

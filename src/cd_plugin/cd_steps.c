@@ -84,6 +84,7 @@ static enum verdict cd_steps_holder(void *u, struct op *op, struct node_request 
 static void keep_name(struct op *op, struct cd_request *w, const struct lookup_domain *d) {
         w->domain_name = arena_strdup(op->arena, d->name);
         w->domain_ns = arena_strdup(op->arena, d->ns);
+        w->gated = d->gated;
 }
 
 static enum verdict which_domain(void *u, struct op *op, struct node_request *node_request) {
@@ -227,6 +228,20 @@ static bool daemon_serves(const struct cd *cd, struct op *op, const struct cd_re
         return serves;
 }
 
+/* True: the ComputeDomain has no start gate, or it is open. Otherwise op->msg has the reason. */
+static bool gate_is_open(const struct cd *cd, struct op *op, const struct cd_request *w) {
+        const struct gated_domain *d;
+        if (!w->gated)
+                return true;
+        const struct prepare_question q = question(cd, w, NULL);
+        op->waits_for = WAITS_FOR_NOTHING;
+        if (prepare_inputs_get_gate(op, w, &d))
+                return may_prepare_start(&q, d, op->msg, sizeof op->msg);
+        prepare_verdict_set(op, VERDICT_WAIT, "%s: ComputeDomain '%s/%s' has not been read yet", cd->o.node,
+                            w->domain_ns, w->domain_name);
+        return false;
+}
+
 /* The daemon must see that the claim is about to use it before the claim is judged. Otherwise it could stop
  * IMEX between the judgement and the CDI file. So if the daemon looks ready, the claim gets the grant
  * `granting`, and is judged again when that is on the disk. */
@@ -242,7 +257,8 @@ static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const 
         if (mode_is_standing(cd->o.mode))
                 domain = standing;
         if (op->kept) /* it gets a grant when the kubelet retries */
-                return daemon_serves(cd, op, w, domain) ? VERDICT_GO : VERDICT_WAIT;
+                return daemon_serves(cd, op, w, domain) && gate_is_open(cd, op, w) ? VERDICT_GO
+                                                                                   : VERDICT_WAIT;
         enum grant_state state = grants_get(cd->grants, domain, op->uid, &why);
         if (state == GRANT_FAILED && g->noted)
                 return prepare_verdict_set(
@@ -250,7 +266,7 @@ static enum verdict imex_ready_or_not(const struct cd *cd, struct op *op, const 
                         "%s: cannot write the grant of the claim into the folder of its IMEX "
                         "domain, under '%s': %s",
                         cd->o.node, cd->o.plugin_dir, why);
-        g->granting = daemon_serves(cd, op, w, domain);
+        g->granting = daemon_serves(cd, op, w, domain) && gate_is_open(cd, op, w);
         g->noted = true;
         if (g->granting && state == GRANT_GRANTING)
                 return VERDICT_GO;
@@ -302,16 +318,15 @@ static enum verdict ready_or_not(void *u, struct op *op, struct node_request *no
         }
         if (w->is_daemon)
                 return w->is_own ? successor_or_not(cd, op) : VERDICT_GO;
-        if (facts_get(cd->o.facts)->fabric.kind == GPU_FABRIC_NONE)
-                return VERDICT_GO;
-        if (mode_runs_daemons(cd->o.mode))
+        bool needs_imex = facts_get(cd->o.facts)->fabric.kind != GPU_FABRIC_NONE;
+        if (needs_imex && mode_runs_daemons(cd->o.mode))
                 return imex_ready_or_not(cd, op, w);
-        if (!cd->o.wait_for_host)
-                return VERDICT_GO;
+        if (!needs_imex || !cd->o.wait_for_host)
+                return gate_is_open(cd, op, w) ? VERDICT_GO : VERDICT_WAIT;
         /* An answer from before the claim's arrival may be from an IMEX that has ended since. */
         bool ready = host_imex_ready(cd->o.host, op->began_ns, op->msg, sizeof op->msg);
         op->waits_for = ready ? WAITS_FOR_NOTHING : WAITS_FOR_HOST;
-        return ready ? VERDICT_GO : VERDICT_WAIT;
+        return ready && gate_is_open(cd, op, w) ? VERDICT_GO : VERDICT_WAIT;
 }
 
 node_step_fn *const cd_steps[] = { released_or_not, cd_steps_holder, which_domain, which_node,

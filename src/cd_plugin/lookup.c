@@ -10,6 +10,7 @@
 #include "kube/kube_informer.h"
 #include "kube/kube_object.h"
 #include "kube/kube_pages.h"
+#include "model/domain.h"
 #include "node/fetch.h"
 
 enum { DOMAINS_MAX = 100000 };
@@ -54,8 +55,8 @@ static void lookup_add(struct lookup *l, yyjson_val *item) {
         struct kube_meta meta = { 0 };
         struct err e;
         yyjson_val *m = yyjson_obj_get(item, "metadata");
-        const char *mode =
-                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(m, "annotations"), CD_ANNOTATION_MODE));
+        yyjson_val *annotations = yyjson_obj_get(m, "annotations");
+        const char *mode = yyjson_get_str(yyjson_obj_get(annotations, CD_ANNOTATION_MODE));
         /* No claim can be for a domain that cannot be read. */
         if (jd_decode(kube_f_meta, m, "", l->list->arena, &meta, &e) < 0 || !meta.uid)
                 return;
@@ -66,6 +67,8 @@ static void lookup_add(struct lookup *l, yyjson_val *item) {
                 .uid = meta.uid,
                 .mode = mode ? arena_strdup(l->list->arena, mode) : NULL,
                 .deleting = meta.deleted != 0,
+                .gated = domain_is_gated(
+                        yyjson_get_str(yyjson_obj_get(annotations, CD_ANNOTATION_START_GATE))),
         };
         SLIST_INSERT_HEAD(&l->list->domains, d, link);
         l->list->n++;

@@ -15,6 +15,7 @@ struct lookup_domain {
         const char *ns, *name, *uid;
         const char *mode; /* annotation CD_ANNOTATION_MODE; NULL: none */
         bool deleting;
+        bool gated; /* domain_is_gated() */
 };
 
 struct lookup_list {

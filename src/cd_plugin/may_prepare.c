@@ -255,6 +255,27 @@ bool may_prepare(const struct prepare_question *q, const struct prepare_daemon *
         return may_prepare_daemon(q, d, &none, msg, n);
 }
 
+/* ---- the start gate ---- */
+
+bool may_prepare_start(const struct prepare_question *q, const struct gated_domain *d, char *msg, size_t n) {
+        const struct answer a = { q, msg, n };
+        const struct cd_condition *c = NULL;
+        if (d && !domain_is_gated(d->start_gate))
+                return true;
+        for (size_t i = 0; d && i < d->n_conditions; i++)
+                if (streq(d->conditions[i].type, CONDITION_START_GATE_OPEN))
+                        c = &d->conditions[i];
+        if (c && condition_status_decode(c->status) == STATUS_TRUE)
+                return true;
+        return no(&a, "the pod waits for the start gate of ComputeDomain '%s/%s': %s", q->domain_ns,
+                  q->domain_name,
+                  !d  ? "it no longer exists"
+                  : c ? str_or(c->message, str_or(c->reason, "it is closed"))
+                      : "the controller has not written the condition StartGateOpen yet. If this lasts, "
+                        "check that a compute-domain-controller of this version leads, and that the "
+                        "CustomResourceDefinition has status.conditions");
+}
+
 const char *may_prepare_no_index(const struct compute_domain_fabric *f, const char *node) {
         for (size_t i = 0; f && i < f->n_domains; i++)
                 if (fabric_domain_is_standing(&f->domains[i]) && fabric_assignment_of(&f->domains[i], node))

@@ -18,6 +18,7 @@
 #include "imex/imex_state.h"
 #include "model/assignment_id.h"
 #include "model/clique.h"
+#include "model/domain.h"
 #include "model/fabric.h"
 
 /* Which driver's daemon holds the node's daemon device. */
@@ -72,6 +73,20 @@ bool may_prepare_terminating(const struct prepare_question *q, const struct prep
  * the fabric object lists the assignment with which it is READY. A terminating daemon of a standing domain
  * serves no new pods, because otherwise it would never end. */
 bool may_prepare(const struct prepare_question *q, const struct prepare_daemon *d, char *msg, size_t n);
+
+/* What decides on the start gate of a ComputeDomain: the annotation of its users, and the condition of its
+ * controller. */
+struct gated_domain {
+        struct kube_object o;
+        const char *start_gate; /* annotation CD_ANNOTATION_START_GATE, NULL: none */
+        struct cd_condition *conditions;
+        size_t n_conditions;
+};
+
+/* Returns whether the pods of the ComputeDomain may start now. Only the controller sees all nodes, so its
+ * condition StartGateOpen decides. Uses only node, domain_ns and domain_name of the question. `d` NULL: the
+ * ComputeDomain does not exist. False: `msg` has the reason and begins with the node's name. */
+bool may_prepare_start(const struct prepare_question *q, const struct gated_domain *d, char *msg, size_t n);
 
 /* Returns why this node has no assignment in the standing domain, as the fabric object states it; the object
  * owns the string. NULL: the node has an assignment, or the object gives no reason. */

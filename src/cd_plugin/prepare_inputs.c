@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "api/names.h"
-#include "cd_plugin/cd_requests.h"
 #include "node/claims.h"
 
 static void fetched_some(struct op *op);
@@ -142,6 +141,7 @@ void prepare_inputs_release(void *u, struct op *op) {
         lookup_watch_put(g->watch);
         fabric_ask_cancel(g->fabric);
         go_clique_free(g->clique);
+        gate_watch_free(g->gate);
         free(g);
 }
 
@@ -194,4 +194,16 @@ bool prepare_inputs_get_clique(struct op *op, const struct prepare_daemon *d, st
         if (why)
                 snprintf(op->msg, sizeof op->msg, "%s: %s", cd->o.node, why);
         return !why;
+}
+
+static void on_gate(void *u) {
+        const struct op *op = u;
+        claims_reevaluate(op->c);
+}
+
+bool prepare_inputs_get_gate(struct op *op, const struct cd_request *w, const struct gated_domain **ret) {
+        struct prepare_inputs *g = op->own;
+        if (!g->gate)
+                g->gate = gate_watch_new(op->c->o.kube, w->domain_ns, w->domain_name, on_gate, op);
+        return gate_watch_see(g->gate, w->config.domain_id, ret);
 }

@@ -11,6 +11,8 @@
 #pragma once
 
 #include "cd_plugin/go_daemon.h"
+#include "cd_plugin/cd_requests.h"
+#include "cd_plugin/gate_watch.h"
 #include "cd_plugin/may_prepare.h"
 #include "cd_plugin/state.h"
 
@@ -24,6 +26,7 @@ struct prepare_inputs {
         struct lookup_watch *watch;
         struct fabric_ask *fabric; /* NULL: no channel is assigned */
         struct go_clique *clique;  /* NULL: not requested */
+        struct gate_watch *gate;   /* NULL: not watched */
         /* For the checks in cd_steps: */
         bool granting; /* the last judgement found everything that the claim needs */
         bool noted;    /* the claim has a grant, `waiting` or `granting` */
@@ -40,3 +43,7 @@ void prepare_inputs_recheck(struct op *op);
  * label; the first call requests them. False: they are not known; op->msg has the reason. q->clique is valid
  * until the next turn of the loop. */
 bool prepare_inputs_get_clique(struct op *op, const struct prepare_daemon *d, struct prepare_question *q);
+/* Finds the ComputeDomain of the request, with what decides on its start gate; the first call begins to watch
+ * it. False: it has not been read yet. *ret NULL: it does not exist; otherwise valid until the next turn of
+ * the loop. */
+bool prepare_inputs_get_gate(struct op *op, const struct cd_request *w, const struct gated_domain **ret);

@@ -13,6 +13,7 @@ static bool is_judged(const struct cd_condition *c) {
                                              CONDITION_CHANNEL_ASSIGNED,
                                              CONDITION_CHANNEL_AVAILABLE,
                                              CONDITION_SHARED_CLAIM_AVAILABLE,
+                                             CONDITION_START_GATE_OPEN,
                                              CONDITION_IMEX_HEALTHY,
                                              CONDITION_HOST_IMEX_HEALTHY };
         return has_string(types, ARRAY_LEN(types), c->type);

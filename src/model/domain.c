@@ -46,6 +46,7 @@ const struct jd_field compute_domain_fields[] = {
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_UID, rack_uid),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_NODES, rack_nodes),
         JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_RACK_EMPTY, rack_empty),
+        JD_STR(struct compute_domain, "metadata>annotations>" CD_ANNOTATION_START_GATE, start_gate),
         JD_STR(struct compute_domain, "metadata>labels>" CD_LABEL_RACK, rack),
         JD_INT(struct compute_domain, "spec>numNodes", num_nodes),
         JD_OPTOBJ(struct compute_domain, "spec>channel", channel, struct cd_channel, f_channel),
@@ -58,6 +59,10 @@ const struct jd_field compute_domain_fields[] = {
         JD_INT(struct compute_domain, "status>cliques", cliques),
         JD_END,
 };
+
+bool domain_is_gated(const char *start_gate) {
+        return start_gate && !streq(start_gate, "false");
+}
 
 bool domain_shares(const struct compute_domain *cd) {
         return cd->channel && (cd->channel->claim_name || cd->channel->shared_template_name);

@@ -31,6 +31,7 @@ struct compute_domain {
         const char *status;               /* of an enum domain_status, NULL: none written yet */
         const char *mode;                 /* annotation CD_ANNOTATION_MODE, NULL: none */
         const char *rack;                 /* label CD_LABEL_RACK, NULL: none */
+        const char *start_gate;           /* annotation CD_ANNOTATION_START_GATE, NULL: none */
         /* annotations CD_ANNOTATION_RACK_UID, _NODES and _EMPTY, NULL: none */
         const char *rack_uid, *rack_nodes, *rack_empty;
         struct domain_node *nodes;
@@ -41,6 +42,9 @@ struct compute_domain {
 };
 extern const struct jd_field compute_domain_fields[], cd_node_fields[];
 
+/* Returns whether pods of a ComputeDomain with this value of CD_ANNOTATION_START_GATE wait for a decision of
+ * the controller. A value that is neither "true" nor "false" is an error, for which they wait, too. */
+bool domain_is_gated(const char *start_gate);
 /* Returns whether the ComputeDomain asks for a claim, or a template of claims, for the shared device. */
 bool domain_shares(const struct compute_domain *cd);
 /* Returns whether this finalizer belongs to another controller. The garbage collector's finalizers "orphan"

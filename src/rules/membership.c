@@ -150,6 +150,15 @@ const struct member_clique *membership_clique(const struct membership *m, const 
         return NULL;
 }
 
+bool membership_connected(const struct membership *all, const struct member *m) {
+        if (!m->listed || m->why != MEMBER_READY)
+                return false;
+        if (!m->entry.clique_id || !*m->entry.clique_id)
+                return true;
+        const struct member_clique *clique = membership_clique(all, m->entry.clique_id);
+        return clique && (clique->n_listed == 1 || m->peers_connected >= (int64_t)clique->n_listed - 1);
+}
+
 static void membership_count(struct membership *all, const struct member *m) {
         const char *id = m->entry.clique_id;
         if (!id || !*id || m->entry.index < 0)

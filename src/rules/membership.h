@@ -83,5 +83,8 @@ struct go_facts {
  * `list` is sorted by name, without duplicates. The result is in the arena, or borrowed from the facts. */
 void membership_make(const struct member_facts *list, size_t n, struct arena *a, struct membership *ret);
 void membership_make_go(const struct go_facts *f, struct arena *a, struct membership *ret);
+/* Returns whether the member is ready, and connected to all other nodes in its partition as far as its daemon
+ * reports. A node without a partition has no peers. */
+bool membership_connected(const struct membership *all, const struct member *m);
 /* Returns the members in a partition; NULL: the ComputeDomain has no members there. */
 const struct member_clique *membership_clique(const struct membership *m, const char *id);

@@ -8,6 +8,7 @@
 #include "api/reasons.h"
 #include "base/stderr.h"
 #include "rules/message.h"
+#include "rules/start_gate.h"
 
 enum { NAMED_AT_MOST = 5 };
 
@@ -181,7 +182,7 @@ static void condition_peers(const struct membership *all, struct arena *a, struc
                 const struct member_clique *clique = membership_clique(all, m->entry.clique_id);
                 int64_t want = clique ? (int64_t)clique->n_listed - 1 : -1;
                 n++;
-                if (m->why == MEMBER_READY && (m->peers_connected >= want || !want))
+                if (membership_connected(all, m))
                         continue;
                 if (m->why == MEMBER_READY && m->peers_connected >= 0)
                         verdict_add_name(&missing, m->entry.node,
@@ -222,18 +223,25 @@ static bool same_nodes(const struct compute_domain *cd, const struct listed *l, 
         return true;
 }
 
+static bool verdict_has_condition(const struct verdict *v, const char *type) {
+        for (size_t i = 0; i < v->n_conditions; i++)
+                if (streq(v->conditions[i].type, type))
+                        return true;
+        return false;
+}
+
 static bool verdict_same_conditions(const struct compute_domain *cd, const struct verdict *v) {
-        /* This condition ends by its absence. */
-        const struct cd_condition *ended = condition_at(cd, CONDITION_CHANNEL_AVAILABLE);
+        /* These conditions end by their absence. */
+        static const char *const passing[] = { CONDITION_CHANNEL_AVAILABLE, CONDITION_SHARED_CLAIM_AVAILABLE,
+                                               CONDITION_START_GATE_OPEN };
+        for (size_t i = 0; i < ARRAY_LEN(passing); i++)
+                if (condition_at(cd, passing[i]) && !verdict_has_condition(v, passing[i]))
+                        return false;
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
                 if (!was || !jd_equal(cd_condition_fields, was, now))
                         return false;
-                if (was == ended)
-                        ended = NULL;
         }
-        if (ended)
-                return false;
         if (!v->has_nodes)
                 return true;
         return cd->nodes_ready == v->nodes_ready && cd->nodes_wanted == v->nodes_wanted &&
@@ -287,6 +295,19 @@ static void add_shared_claim(const struct verdict_input *in, struct verdict *v) 
                 v->conditions[v->n_conditions++] = *in->shared_claim;
 }
 
+static void add_gate(const struct compute_domain *cd, const struct membership *all,
+                     const struct verdict_hosts *hosts, struct arena *a, struct verdict *v) {
+        struct start_gate_nodes nodes;
+        if (!domain_is_gated(cd->start_gate))
+                return;
+        if (all)
+                start_gate_of_members(all, a, &nodes);
+        else
+                start_gate_of_hosts(hosts->list, hosts->n, a, &nodes);
+        BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
+        start_gate(cd, &nodes, a, &v->conditions[v->n_conditions++]);
+}
+
 static const char *admitted(const struct compute_domain *cd, bool of_daemons) {
         if (cd->channel && !cd->channel->template_name)
                 return of_daemons ? "Admitted. The condition SharedClaimAvailable shows whether pods can use "
@@ -331,6 +352,7 @@ void verdict_make(const struct verdict_input *in, const struct membership *all, 
                 add_go(all, a, ret);
         add_shortage(in, ret);
         add_shared_claim(in, ret);
+        add_gate(cd, all, NULL, a, ret);
         conclude(in, &l, ret);
 }
 
@@ -352,6 +374,7 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
                                   &ret->conditions[ret->n_conditions++]);
         add_shortage(in, ret);
         add_shared_claim(in, ret);
+        add_gate(in->cd, NULL, hosts, a, ret);
         conclude(in, NULL, ret);
 }
 
@@ -512,6 +535,18 @@ static void shared_claim_event(const struct compute_domain *cd, const struct ver
         }
 }
 
+/* Adds an Event when the pods may start, and when the gate cannot work. */
+static void gate_event(const struct compute_domain *cd, const struct verdict *v, struct verdict_event *list,
+                       size_t *n) {
+        for (size_t i = 0; i < v->n_conditions; i++) {
+                const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
+                bool invalid = streq(now->reason, REASON_START_GATE_INVALID);
+                if (streq(now->type, CONDITION_START_GATE_OPEN) && (invalid || verdict_is_true(now)) &&
+                    (!was || !streq(was->reason, now->reason)))
+                        verdict_add(list, n, invalid, now->reason, now->message);
+        }
+}
+
 static bool has_reason(const struct verdict_event *list, size_t n, const char *reason) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i].reason, reason))
@@ -523,7 +558,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
                       struct arena *a, struct verdict_event **ret) {
         BUG_ON(!v->n_conditions);
         struct verdict_event *list =
-                arena_alloc(a, (2 * v->n_nodes + 3 + 2 * v->n_conditions + 2) * sizeof *list);
+                arena_alloc(a, (2 * v->n_nodes + 3 + 3 * v->n_conditions + 2) * sizeof *list);
         size_t n = v->has_nodes && all->n_members + cd->n_nodes ? node_events(cd, all, v, a, list) : 0;
         const struct cd_condition *now = &v->conditions[0], *was = condition_at(cd, now->type);
         if (v->warns && !has_reason(list, n, now->reason) &&
@@ -538,6 +573,7 @@ size_t verdict_events(const struct compute_domain *cd, const struct membership *
                 verdict_add(list, &n, false, REASON_NOT_READY, now->message);
         host_event(cd, v, list, &n);
         shared_claim_event(cd, v, list, &n);
+        gate_event(cd, v, list, &n);
         *ret = list;
         return n;
 }

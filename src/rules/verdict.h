@@ -18,7 +18,7 @@ struct verdict_problem {
 };
 
 enum {
-        VERDICT_CONDITIONS = 5,
+        VERDICT_CONDITIONS = 6,
         /* A status lists at most this number of nodes: etcd accepts objects of 1.5 MiB, and a node needs 280
          * bytes, including what the API server records about its writer. The counts include all nodes, and
          * the fabric objects list each node. */
@@ -37,7 +37,8 @@ struct verdict {
         bool has_nodes;       /* the controller writes the nodes and their counts */
         struct cd_condition conditions[VERDICT_CONDITIONS]; /* Ready; then PeersConnected, HostIMEXHealthy or
                                                                IMEXHealthy; then ChannelAssigned; then
-                                                               ChannelAvailable; then SharedClaimAvailable */
+                                                               ChannelAvailable; then SharedClaimAvailable;
+                                                               then StartGateOpen */
         size_t n_conditions;
         bool warns;   /* a person should look at the reason of Ready */
         bool changed; /* the verdict differs from the status of the object */

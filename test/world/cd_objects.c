@@ -83,6 +83,21 @@ void api_domain_mode(const char *uid, const char *mode) {
         store_patch(&api.store, domain_of(uid), patch, false);
 }
 
+void api_domain_gate(const char *uid, const char *annotation, const char *status, const char *message) {
+        _cleanup_(freep) char *value = annotation ? xasprintf("\"%s\"", annotation) : xstrdup("null");
+        _cleanup_(freep) char *condition =
+                status ? xasprintf("{\"type\":\"StartGateOpen\",\"status\":\"%s\",\"reason\":\"r\","
+                                   "\"message\":\"%s\"}",
+                                   status, message)
+                       : xstrdup("");
+        _cleanup_(freep) char *annotate =
+                xasprintf("{\"metadata\":{\"annotations\":{\"" CD_ANNOTATION_START_GATE "\":%s}}}", value);
+        _cleanup_(freep) char *conditions = xasprintf("{\"status\":{\"conditions\":[%s]}}", condition);
+        store_patch(&api.store, domain_of(uid), annotate, false);
+        store_patch(&api.store, domain_of(uid), conditions, true);
+        informers_see(&kube_compute_domains, true);
+}
+
 void api_remove_domain(const char *uid) {
         object_vanish(domain_of(uid));
 }

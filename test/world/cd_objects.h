@@ -35,6 +35,10 @@ void api_remove_domain(const char *uid);
 /* Annotates a ComputeDomain with the mode in which it was formed; NULL: none. */
 void api_domain_mode(const char *uid, const char *mode);
 
+/* Gives a ComputeDomain the annotation of a start gate, and the condition StartGateOpen with this status and
+ * message; NULL: without the annotation, or the condition. Its watch shows this. */
+void api_domain_gate(const char *uid, const char *annotation, const char *status, const char *message);
+
 /* Replaces the fabric object `name` in the API server with one of version `rv`, with this text in "channels",
  * and with the members of `more`; channels NULL: removes the object. The watch of the object shows the change
  * only after api_fabric_event(). */

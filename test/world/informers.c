@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "api/resources.h"
 #include "base/mem.h"
 #include "kube/kube_informer.h"
 #include "world/api.h"
@@ -61,7 +62,7 @@ void kube_informer_answer(struct kube_informer *i, yyjson_val *obj) {
 }
 
 static void see(struct kube_informer *i, bool any_version) {
-        const struct object *now = store_find(&api.store, i->o.res, NULL, i->name);
+        const struct object *now = store_find(&api.store, i->o.res, i->o.ns, i->name);
         i->changed = true;
         if (!now || any_version)
                 drop(i);
@@ -120,7 +121,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
                 assert_true(++k < INFORMERS_MAX);
         of_one[k] = i;
         i->name = xstrdup(o->field_selector + sizeof by_name - 1);
-        i->lists = o->res == &kube_pods;
+        i->lists = o->res == &kube_pods || o->res == &kube_compute_domains;
         return i;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* informers: replaces kube_informer, with the objects of api. An informer of one object (metadata.name=...)
- * shows the version of the object at the last informers_see(); an informer of a Pod also shows the version at
- * its own start. An informer of many objects looks up the present objects by their index. */
+ * shows the version of the object at the last informers_see(); an informer of a Pod or a ComputeDomain also
+ * shows the version at its own start. An informer of many objects looks up the present objects by their
+ * index. */
 #pragma once
 
 #include <stdbool.h>

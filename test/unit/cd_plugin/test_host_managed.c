@@ -254,6 +254,21 @@ static int setup_go_spelling(void **state) {
         return setup_mode("HostManagedIMEXDaemon=true", MODE_HOST_MANAGED, false);
 }
 
+static void a_claim_waits_for_the_start_gate_after_the_host(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        api_domain_gate(DOMAIN_A, "true", "False", "1 of 2 nodes are connected");
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_true(w.host_hurried);
+        host_answers("READY");
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assert_false(w.host_hurried);
+        api_domain_gate(DOMAIN_A, "true", "True", "2 nodes were connected");
+        world_wait(&op, PREPARED);
+}
+
 static void a_claim_waits_until_the_host_reports_READY_and_nothing_else(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -353,6 +368,7 @@ int main(void) {
                         a_host_managed_domain_is_refused_in_a_driver_managed_installation,
                         setup_driver_managed, world_teardown),
                 T(host_channel0_chardev_missing_is_a_warning_and_no_failure),
+                WAITS(a_claim_waits_for_the_start_gate_after_the_host),
                 WAITS(a_claim_waits_until_the_host_reports_READY_and_nothing_else),
                 GO(a_claim_waits_until_the_host_reports_READY_and_nothing_else),
                 WAITS(at_the_deadline_the_hosts_state_is_the_cause),

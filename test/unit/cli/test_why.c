@@ -604,6 +604,24 @@ static void a_withheld_channel_is_explained_by_the_report_of_the_controller(void
         WHY("train-0", "confined-withheld", COMMAND_PROBLEM);
 }
 
+static void a_pod_behind_a_start_gate_is_explained_by_its_event_and_by_the_condition(void **state) {
+        (void)state;
+        static const char message[] =
+                "3 of 4 nodes are connected. 1 more must join: their pods do not exist, or "
+                "have no node";
+        _cleanup_(freep) char *status = xasprintf("'status':'Ready','conditions':[{'type':'StartGateOpen','"
+                                                  "status':'False','reason':'StartGateClosed',"
+                                                  "'message':'%s'}]",
+                                                  message);
+        _cleanup_(freep) char *event = xasprintf("a0: the pod waits for the start gate of ComputeDomain "
+                                                 "\\u0027team-b/bench\\u0027: %s",
+                                                 message);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, status);
+        pod_is_created(event);
+        WHY("train-0", "start-gate", COMMAND_PROBLEM);
+        WHY("computedomain/bench", "domain-start-gate", COMMAND_PROBLEM);
+}
+
 /* A full partition delays only pods that must run in it. */
 static void a_full_partition_is_a_cause_only_for_pods_with_the_affinity(void **state) {
         (void)state;
@@ -716,6 +734,7 @@ int main(void) {
                 T(gpus_that_are_offered_twice_are_recognized_by_the_message),
                 T(free_channels_and_taken_gpus_are_distinguished),
                 T(a_taint_is_no_lack_of_gpus),
+                T(a_pod_behind_a_start_gate_is_explained_by_its_event_and_by_the_condition),
                 T(imex_of_the_host_is_named_as_the_cause),
                 T(a_quota_that_forbids_the_daemon_is_named),
                 T(the_pod_that_still_holds_the_channel_is_named),

@@ -247,6 +247,55 @@ static const struct compute_domain *written(struct arena *a, const struct comput
 
 /* The largest possible ComputeDomain: its status fits into an object, listed nodes stay listed, and a node
  * that takes the place of another one has not joined just now. */
+/* failure: the annotation of a start gate is removed -> the condition about it is removed from the status */
+static void the_condition_of_a_start_gate_follows_the_annotation(void **st) {
+        static const struct {
+                const char *gate;
+                bool connected, changed;
+                const char *status, *event; /* NULL: none */
+        } rows[] = { { "yes", false, true, "False", REASON_START_GATE_INVALID },
+                     { "yes", false, false, "False", NULL },
+                     { "true", false, true, "False", NULL },
+                     { "true", true, true, "True", REASON_START_GATE_OPENED },
+                     { "true", true, false, "True", NULL },
+                     { "false", true, true, NULL, NULL },
+                     { NULL, true, false, NULL, NULL } };
+        struct arena *a = arena_new(1024);
+        const struct host host = { "n0", true, HOST_UP, NULL };
+        const struct own_channel channel = { .fabric = "c", .id = 1 };
+        const struct cd_condition shortage = { CONDITION_CHANNEL_AVAILABLE, "False", REASON_NO_FREE_CHANNEL,
+                                               "1" },
+                                  shared = { CONDITION_SHARED_CLAIM_AVAILABLE, "True",
+                                             REASON_SHARED_CLAIM_CREATED, "2" };
+        const struct compute_domain *was = fake_cd_json(a, CD("{}"), 1);
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct compute_domain cd = *was;
+                const struct verdict_hosts hosts = { &host, rows[i].connected, .channels = &channel,
+                                                     .n_channels = 1 };
+                const char *event = NULL;
+                struct verdict_event *events;
+                struct verdict v;
+                cd.start_gate = rows[i].gate;
+                cd.num_nodes = 1;
+                /* All conditions at once. */
+                verdict_make_host(&(struct verdict_input){ &cd, { 0 }, true, 1000, &shortage, &shared },
+                                  &hosts, a, &v);
+                const struct cd_condition *c = &v.conditions[v.n_conditions - 1];
+                size_t n = verdict_events(&cd, &(struct membership){ 0 }, &v, a, &events);
+                for (size_t k = 0; k < n; k++)
+                        if (str_starts(events[k].reason, "StartGate")) {
+                                event = events[k].reason;
+                                assert_int_equal(events[k].warning, i == 0);
+                        }
+                if (v.changed != rows[i].changed || !streq(event, rows[i].event) ||
+                    !streq(streq(c->type, CONDITION_START_GATE_OPEN) ? c->status : NULL, rows[i].status))
+                        fail_msg("row %zu: changed %d, %s %s, event %s", i, v.changed, c->type, c->status,
+                                 event);
+                was = written(a, &cd, &v, &(size_t){ 0 });
+        }
+        arena_free(a);
+}
+
 /* failure: no pod waits for a channel any more -> the condition about it is removed from the status */
 static void the_condition_of_waiting_pods_is_added_and_removed(void **st) {
         static const struct cd_condition shortage = { CONDITION_CHANNEL_AVAILABLE, "False",
@@ -815,6 +864,7 @@ int main(void) {
                 cmocka_unit_test(at_most_a_thousand_nodes_are_listed),
                 cmocka_unit_test(listed_nodes_keep_their_places_when_others_join),
                 cmocka_unit_test(a_node_that_takes_a_place_in_a_full_list_has_not_just_joined),
+                cmocka_unit_test(the_condition_of_a_start_gate_follows_the_annotation),
                 cmocka_unit_test(the_condition_of_waiting_pods_is_added_and_removed),
                 cmocka_unit_test(a_lost_node_does_not_hide_a_failing_node),
                 cmocka_unit_test(with_a_shared_imex_ready_means_only_that_it_is_admitted),
