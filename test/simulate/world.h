@@ -47,9 +47,6 @@ const char *world_runs_imex(const char *node);
 /* Returns for how many milliseconds a pod of a user has run on that node with that IMEX domain, or -1 if none
  * runs. */
 int64_t world_runs_ms(const char *node, const char *domain_uid);
-/* Returns true if a pod on that node waits for its kubelet to prepare a shared claim. With each attempt of
- * the kubelet, the plugin reports that the node asks for the channel. */
-bool world_asks_for_channel(const char *node);
 /* Returns NULL if all ComputeDomains have formed, their pods run, and no node has a label without a pod;
  * otherwise a description of what is missing. */
 const char *world_misses(void);

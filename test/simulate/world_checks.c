@@ -37,16 +37,6 @@ int64_t world_runs_ms(const char *node, const char *domain_uid) {
         return -1;
 }
 
-bool world_asks_for_channel(const char *node) {
-        for (unsigned d = 0; d < w.n_domains; d++)
-                for (unsigned i = 0; i < w.domains[d].n_pods; i++) {
-                        const struct user_pod *p = &w.domains[d].pods[i];
-                        if (p->shares && p->state == POD_ALLOCATED && streq(p->node->name, node))
-                                return true;
-                }
-        return false;
-}
-
 bool world_is_given_up(unsigned node) {
         return !w.nodes[node].exists && sim_now_ms() - w.nodes[node].gone_ms > NODE_GONE_MS;
 }
