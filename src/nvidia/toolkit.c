@@ -34,10 +34,10 @@ static enum toolkit_answer look(const struct driver_root *root, const char *path
         bool ignores = false;
         struct err e;
         int r = driver_root_read(root, path, CONFIG_MAX, &text, &len, &e);
-        if (r < 0 && e.kind == ERR_NOT_FOUND)
-                return TOOLKIT_NOT_FOUND;
         if (r == 0)
                 r = toolkit_ignores((struct str){ text, len }, &ignores, &e);
+        else if (e.kind == ERR_NOT_FOUND)
+                return TOOLKIT_NOT_FOUND;
         if (r < 0)
                 snprintf(why, n, "the container toolkit's %s cannot be read (%s)", path, e.msg);
         else if (!ignores)
@@ -93,10 +93,9 @@ static int read_runtime(const struct driver_root *root, const char *file, struct
         };
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 struct toml_value v;
-                int r = setting(root, file, names[i], &v, e);
-                if (r < 0)
+                if (setting(root, file, names[i], &v, e) < 0)
                         return -1;
-                if (r == 0 || v.kind != TOML_STRING)
+                if (v.kind != TOML_STRING)
                         continue;
                 ret->nvidia = str_starts(v.text, "nvidia");
                 snprintf(ret->file, sizeof ret->file, "%s", file);
@@ -136,7 +135,7 @@ static int count_answers(const struct driver_root *root, unsigned *refuse, unsig
                 int r = setting(root, *p, name, &v, e);
                 if (r < 0)
                         return -1;
-                bool refuses = r > 0 && v.kind == TOML_BOOL && !v.truth;
+                bool refuses = v.kind == TOML_BOOL && !v.truth;
                 *refuse += refuses;
                 *accept += r > 0 && !refuses;
         }

@@ -146,6 +146,10 @@ static void an_unreadable_configuration_gives_an_unknown_answer(void **state) {
         tree_put(two, CONTAINERD, "default_runtime_name = \n");
         assert_int_equal(gpus_for(), TOOLKIT_GPUS_UNKNOWN);
         assert_non_null(strstr(why, "'/etc/containerd/config.toml': line 1"));
+        tree_put(two, CONTAINERD, DEFAULT_IN_3("nvidia"));
+        tree_put(two, PACKAGE, "disable-require = \n");
+        assert_int_equal(gpus_for(), TOOLKIT_GPUS_UNKNOWN);
+        assert_non_null(strstr(why, "config.toml': line 1"));
 }
 
 int main(void) {
