@@ -83,7 +83,6 @@ static void an_impossible_device_is_left_out_alone(void **state) {
         }
 }
 
-/* failure: an inventory has more GPUs than a node can have -> it is refused */
 static const char *of_length(char ret[static 128], size_t n) {
         memset(ret, 'a', n);
         ret[n] = '\0';
@@ -150,6 +149,7 @@ static void the_largest_numbers_are_accepted(void **state) {
         assert_true(inventory_failed(&in.gpus[0].mig[1].failure));
 }
 
+/* failure: an inventory has more GPUs than a node can have -> it is refused */
 static void too_many_gpus_are_refused(void **state) {
         struct buf b = BUF_INIT(1 << 20);
         buf_adds(&b, "{\"driverVersion\":\"1\",\"gpus\":[");
