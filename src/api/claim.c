@@ -190,6 +190,10 @@ bool claim_group_owner(const struct claim *c, struct claim_group *ret) {
         return ret->uid && ret->name;
 }
 
+bool claim_consumer_is_group(const struct claim_consumer *c) {
+        return streq(c->api_group, CLAIM_GROUP_API) && streq(c->resource, CLAIM_GROUP_RESOURCE) && c->name;
+}
+
 bool claim_is_reserved_for(const struct claim_consumer *list, size_t n, const char *uid) {
         for (size_t i = 0; i < n; i++)
                 if (streq(list[i].uid, uid))

@@ -28,6 +28,7 @@ struct claim_consumer {
         const char *resource, *name, *uid;
 };
 extern const struct jd_field claim_consumer_fields[];
+bool claim_consumer_is_group(const struct claim_consumer *c); /* a PodGroup with a name */
 
 struct claim_owner {
         const char *api_version, *kind, *name, *uid;

@@ -344,15 +344,11 @@ static void insert_pod(struct evictions *e, const char *name, const char *uid) {
         j->next = pod;
 }
 
-static bool is_group(const struct claim_consumer *x) {
-        return streq(x->api_group, CLAIM_GROUP_API) && streq(x->resource, CLAIM_GROUP_RESOURCE) && x->name;
-}
-
 /* `group`: the PodGroup of the pod; NULL: none. */
 static bool uses_claim(const struct claim *c, const char *uid, const char *group) {
         for (size_t i = 0; i < c->n_consumers; i++) {
                 const struct claim_consumer *x = &c->consumers[i];
-                if (is_group(x) ? streq(x->name, group) : streq(x->uid, uid))
+                if (claim_consumer_is_group(x) ? streq(x->name, group) : streq(x->uid, uid))
                         return true;
         }
         return false;
@@ -405,7 +401,7 @@ static void evictions_on_claim(void *u, yyjson_val *obj, const struct err *err) 
                 return;
         }
         for (size_t i = 0; i < j->claim.n_consumers; i++)
-                groups = groups || is_group(&j->claim.consumers[i]);
+                groups = groups || claim_consumer_is_group(&j->claim.consumers[i]);
         if (groups || (j->shared && j->claim.n_consumers)) {
                 list_pods(e);
                 return;

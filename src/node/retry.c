@@ -209,18 +209,14 @@ static void list_group(struct retry *r, const char *ns, const char *group) {
 
 /* ---- claims ---- */
 
-static bool is_group(const struct claim_consumer *c) {
-        return streq(c->api_group, CLAIM_GROUP_API) && streq(c->resource, CLAIM_GROUP_RESOURCE);
-}
-
 /* A pod, or a PodGroup whose pods can be found. */
 static bool can_ask(const struct claim_consumer *c) {
-        return c->name && c->uid && (is_group(c) || streq(c->resource, "pods"));
+        return c->name && c->uid && (claim_consumer_is_group(c) || streq(c->resource, "pods"));
 }
 
 /* Several pods on this node may wait for the claim. */
 static bool has_several_pods(const struct claim *c) {
-        return c->n_consumers > 1 || (c->n_consumers && is_group(&c->consumers[0]));
+        return c->n_consumers > 1 || (c->n_consumers && claim_consumer_is_group(&c->consumers[0]));
 }
 
 /* False: a pod of the claim had a request a short while ago, so the next one is sent later. */
@@ -244,8 +240,9 @@ static bool retry_ask(struct retry *r, const struct op *op) {
                         continue;
                 log_info("the kubelet can retry: the cause of the failure is gone",
                          kv_str("namespace", op->ns), kv_str("claim", op->name),
-                         kv_str(is_group(x) ? "podGroup" : "pod", x->name), kv_str("was", op->msg));
-                if (is_group(x))
+                         kv_str(claim_consumer_is_group(x) ? "podGroup" : "pod", x->name),
+                         kv_str("was", op->msg));
+                if (claim_consumer_is_group(x))
                         list_group(r, op->ns, x->name);
                 else
                         send_patch(r, op->ns, x->name, x->uid);

@@ -756,6 +756,25 @@ static void the_failure_and_recovery_of_a_shared_imex_have_events(void **st) {
 
 /* ---- the claim that pods on several nodes share ---- */
 
+static void the_condition_of_a_group_on_one_node_ends_with_the_group(void **st) {
+        struct arena *a = arena_new(4096);
+        const struct host host = { "n0", true, HOST_UP, NULL };
+        const struct verdict_hosts hosts = { &host, 1 };
+        const struct cd_condition grouped = { CONDITION_SHARED_CLAIM_AVAILABLE, "False",
+                                              REASON_GROUP_ON_ONE_NODE, "text" };
+        const struct cd_condition *const rows[] = { &grouped, &grouped, NULL, NULL };
+        static const bool changed[] = { true, false, true, false };
+        const struct compute_domain *was = fake_cd_json(a, CD("{}"), 1);
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+                struct verdict v;
+                verdict_make_host(&(struct verdict_input){ was, { 0 }, true, 1000, NULL, rows[i] }, &hosts, a,
+                                  &v);
+                assert_int_equal(v.changed, changed[i]);
+                was = written(a, was, &v, &(size_t){ 0 });
+        }
+        arena_free(a);
+}
+
 static void ready_refers_to_the_condition_of_a_shared_claim(void **st) {
         struct arena *a = arena_new(4096);
         struct cd_channel shared = { .claim_name = "c" }, template = { .template_name = "t" };
@@ -774,7 +793,7 @@ static void ready_refers_to_the_condition_of_a_shared_claim(void **st) {
         arena_free(a);
 }
 
-/* The Events of a ComputeDomain with all five conditions, when the reason of SharedClaimAvailable changes. */
+/* The Events of a ComputeDomain with all six conditions, when the reason of SharedClaimAvailable changes. */
 static const char *shared_claim_events(struct arena *a, const char *before, const char *now) {
         static const struct cd_condition shortage = { CONDITION_CHANNEL_AVAILABLE, "False",
                                                       REASON_NO_FREE_CHANNEL, "none is free" };
@@ -782,7 +801,9 @@ static const char *shared_claim_events(struct arena *a, const char *before, cons
         static const struct host up = { "a", true, HOST_UP, NULL };
         const struct verdict_hosts hosts = { &up, 1, true, &channel, 1 };
         const char *const reasons[] = { before, now };
-        struct compute_domain cd = { .o.meta = { .uid = "u", .generation = 3 } };
+        struct compute_domain cd = { .o.meta = { .uid = "u", .generation = 3 },
+                                     .num_nodes = 2,
+                                     .start_gate = "true" };
         struct verdict v[2];
         struct verdict_event *events;
         for (size_t i = 0; i < ARRAY_LEN(v); i++) {
@@ -870,6 +891,7 @@ int main(void) {
                 cmocka_unit_test(with_a_shared_imex_ready_means_only_that_it_is_admitted),
                 cmocka_unit_test(the_failure_and_recovery_of_a_shared_imex_have_events),
                 cmocka_unit_test(a_shared_claim_that_cannot_be_used_has_events),
+                cmocka_unit_test(the_condition_of_a_group_on_one_node_ends_with_the_group),
                 cmocka_unit_test(ready_refers_to_the_condition_of_a_shared_claim),
                 cmocka_unit_test(a_shared_claim_has_an_Event_when_pods_can_or_cannot_use_it),
         };
