@@ -410,6 +410,11 @@ void records_vanished(struct controller *c, const char *clique, const char *node
         first_seen_at(c->memory.vanished, buf_str(&key), clock_mono_s());
 }
 
+void records_note_orphan(struct controller *c, const struct daemon_pod *p) {
+        if (p->pod.node && !records_node(c, p->pod.node))
+                records_vanished(c, p->pod.clique_id, p->pod.node);
+}
+
 void records_exists(struct controller *c, const char *clique, const char *node) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         vanished_key(clique, node, &key);

@@ -79,8 +79,8 @@ static char *items_of(void *u, const char *path) {
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/pods")) {
-                for (unsigned i = 1 + w->n_missing; w->has_daemon && of_daemons(path) && i <= w->n_daemons;
-                     i++)
+                for (unsigned i = 1 + w->n_missing;
+                     w->has_daemon && of_daemons(path) && i <= w->n_daemons + w->n_orphans; i++)
                         add_daemon(w, i, 1, &b);
                 if ((w->unprepared || w->refused) && fake_has(path, "plugin"))
                         buf_addf(&b,

@@ -39,6 +39,7 @@ struct world {
         const char *daemon_status;      /* members of the Pod's status, each preceded by a comma */
         unsigned n_daemons, n_crashing; /* daemons on n1, n2, ...; the first of them crash, with the present
                                            template */
+        unsigned n_orphans;             /* daemons on further nodes, whose Node objects do not exist */
         unsigned n_missing;             /* the first nodes, whose daemons have no Pod yet */
         const char *unprepared;         /* the last daemon claim that the plugin has unprepared */
         const char *refused;            /* UID of the last daemon's Pod that the plugin has refused */

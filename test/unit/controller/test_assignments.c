@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "api/names.h"
+#include "base/clock.h"
 #include "daemons_world.h"
 #include "imex/imex_files.h"
 
@@ -70,6 +71,20 @@ static void assignments_end_only_after_confirmation_that_the_domain_is_deleted(v
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, IS_LEAVING("Ending")));
         assert_true(w->n_domain_lists >= 2);
+}
+
+/* failure: a Node is deleted, the fabric object is lost, the controller restarts -> no index is assigned
+ * twice */
+static void a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        world_has_reported(w, IDLE);
+        w->n_orphans = 1;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        assert_in_range(records_vanished_left(&w->l.c, CLIQUE, clock_mono_s()), 50, 60);
+        assert_int_equal(records_vanished_left(&w->l.c, ELSEWHERE, clock_mono_s()), 0);
 }
 
 /* The DaemonSet controller will delete the daemon's Pod. */
@@ -609,6 +624,7 @@ int main(void) {
                 TEST(a_daemon_with_an_unreadable_report_gets_no_assignment),
                 TEST(an_assignment_leaves_only_after_confirmation_that_no_claim_exists),
                 TEST(assignments_end_only_after_confirmation_that_the_domain_is_deleted),
+                TEST(a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object),
                 TEST(a_daemon_whose_node_has_lost_its_label_gets_no_assignment),
                 TEST(a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved),
                 TEST(a_force_deleted_daemon_keeps_its_index_while_its_node_exists),
