@@ -22,15 +22,17 @@ struct retry_pod {
 struct retry_patch {
         LIST_ENTRY(retry_patch) link;
         struct kube_call *call;
-        char *pod; /* "<namespace>/<name>", for the log */
+        char *pod;    /* "<namespace>/<name>", for the log */
+        bool foreign; /* the pod may be on another node */
 };
 
-/* A list of the pods of a PodGroup that wait on this node. */
+/* A list of the pods that wait on this node: those of a PodGroup, or those that name a claim. */
 struct retry_list {
         LIST_ENTRY(retry_list) link;
         struct retry *r;
         struct kube_pages *pages; /* its options borrow `ns` and `selector` */
-        char *ns, *group, *selector;
+        bool of_group;
+        char *ns, *name, *selector; /* `name`: of the PodGroup or of the claim */
 };
 
 struct retry {
@@ -56,7 +58,9 @@ static void patch_free(struct retry_patch *p) {
  * the patch is invalid. */
 static void retry_on_patched(void *u, yyjson_val *obj, const struct err *e) {
         struct retry_patch *p = u;
-        if (e && e->kind != ERR_NOT_FOUND && e->kind != ERR_INVALID)
+        if (e && p->foreign && e->kind == ERR_DENIED)
+                log_v(2, "a pod of a shared claim may be on another node", kv_str("pod", p->pod), kv_err(e));
+        else if (e && e->kind != ERR_NOT_FOUND && e->kind != ERR_INVALID)
                 log_warn("cannot ask the kubelet to retry: it retries by itself after 60 to 90 s",
                          kv_str("pod", p->pod), kv_err(e));
         patch_free(p);
@@ -71,7 +75,7 @@ static void now_text(char ret[static 48]) {
         snprintf(ret, 48, "%.19s.%06ldZ", seconds, now.tv_nsec / 1000);
 }
 
-static void send_patch(struct retry *r, const char *ns, const char *name, const char *uid) {
+static void send_patch(struct retry *r, const char *ns, const char *name, const char *uid, bool foreign) {
         _cleanup_(buf_done) struct buf body = BUF_INIT(4096);
         struct retry_patch *p = xnew(struct retry_patch);
         struct jw w = JW(&body);
@@ -86,6 +90,7 @@ static void send_patch(struct retry *r, const char *ns, const char *name, const 
         jw_end_obj(&w);
         jw_end_obj(&w);
         p->pod = xasprintf("%s/%s", ns, name);
+        p->foreign = foreign;
         LIST_INSERT_HEAD(&r->patches, p, link);
         p->call = kube_start(r->c->o.kube, &(struct kube_request){ .verb = KUBE_MERGE_PATCH,
                                                                    .res = &kube_pods,
@@ -133,13 +138,13 @@ static void begin_pause(struct retry *r, const char *uid, uint64_t now) {
         p->next_ms = now + p->pause_ms;
 }
 
-/* ---- pods of a PodGroup ---- */
+/* ---- pods that status.reservedFor does not name, or too many ---- */
 
 static void list_free(struct retry_list *l) {
         LIST_REMOVE(l, link);
         kube_pages_free(l->pages);
         free(l->ns);
-        free(l->group);
+        free(l->name);
         free(l->selector);
         free(l);
 }
@@ -148,9 +153,19 @@ static const char *text_at(yyjson_val *o, const char *path) {
         return str_or(yyjson_get_str(yyjson_ptr_get(o, path)), "");
 }
 
+static bool names_claim(yyjson_val *pod, const char *claim) {
+        size_t i, max;
+        yyjson_val *o;
+        yyjson_arr_foreach (yyjson_ptr_get(pod, "/spec/resourceClaims"), i, max, o)
+                if (streq(text_at(o, "/resourceClaimName"), claim))
+                        return true;
+        return false;
+}
+
 /* A pod whose Prepare has failed has no container yet, so it is Pending. */
-static bool waits_in_group(const struct retry_list *l, yyjson_val *pod) {
-        return streq(text_at(pod, "/spec/schedulingGroup/podGroupName"), l->group) &&
+static bool waits_here(const struct retry_list *l, yyjson_val *pod) {
+        return (l->of_group ? streq(text_at(pod, "/spec/schedulingGroup/podGroupName"), l->name)
+                            : names_claim(pod, l->name)) &&
                streq(text_at(pod, "/spec/nodeName"), l->r->c->o.node) &&
                streq(text_at(pod, "/status/phase"), "Pending") &&
                !yyjson_ptr_get(pod, "/metadata/deletionTimestamp") &&
@@ -160,12 +175,14 @@ static bool waits_in_group(const struct retry_list *l, yyjson_val *pod) {
 static void report_list_error(struct retry_list *l, const struct err *e) {
         struct retry *r = l->r;
         if (e->kind != ERR_DENIED)
-                log_warn("cannot list the pods of a PodGroup: the kubelet retries by itself after 60 to 90 s",
-                         kv_str("namespace", l->ns), kv_str("podGroup", l->group), kv_err(e));
+                log_warn("cannot list pods: the kubelet retries by itself after 60 to 90 s",
+                         kv_str("namespace", l->ns), kv_str(l->of_group ? "podGroup" : "claim", l->name),
+                         kv_err(e));
         else if (!r->denied_logged)
-                log_info("the kubelet retries the pods of PodGroups by itself after 60 to 90 s: the account "
-                         "of this plugin may not list pods in their namespace",
-                         kv_str("namespace", l->ns), kv_str("podGroup", l->group), kv_err(e));
+                log_info("the kubelet retries the pods of PodGroups, and of claims with many pods, by itself "
+                         "after 60 to 90 s: the account of this plugin may not list pods in their namespace",
+                         kv_str("namespace", l->ns), kv_str(l->of_group ? "podGroup" : "claim", l->name),
+                         kv_err(e));
         r->denied_logged = r->denied_logged || e->kind == ERR_DENIED;
 }
 
@@ -175,11 +192,11 @@ static void retry_on_pods(void *u, yyjson_val *page, bool last, const struct err
         yyjson_val *o;
         yyjson_arr_foreach (yyjson_obj_get(page, "items"), i, max, o) {
                 const char *name = text_at(o, "/metadata/name"), *uid = text_at(o, "/metadata/uid");
-                if (!waits_in_group(l, o) || !*name || !*uid)
+                if (!waits_here(l, o) || !*name || !*uid)
                         continue;
-                log_v(2, "a pod of a PodGroup waits", kv_str("namespace", l->ns),
-                      kv_str("podGroup", l->group), kv_str("pod", name));
-                send_patch(l->r, l->ns, name, uid);
+                log_v(2, "a pod waits", kv_str("namespace", l->ns),
+                      kv_str(l->of_group ? "podGroup" : "claim", l->name), kv_str("pod", name));
+                send_patch(l->r, l->ns, name, uid, false);
         }
         if (e)
                 report_list_error(l, e);
@@ -187,16 +204,17 @@ static void retry_on_pods(void *u, yyjson_val *page, bool last, const struct err
                 list_free(l);
 }
 
-static void list_group(struct retry *r, const char *ns, const char *group) {
+static void list_waiting(struct retry *r, const char *ns, bool of_group, const char *name) {
         struct retry_list *l;
         LIST_FOREACH (l, &r->lists, link) {
-                if (streq(l->ns, ns) && streq(l->group, group))
+                if (l->of_group == of_group && streq(l->ns, ns) && streq(l->name, name))
                         return;
         }
         l = xnew(struct retry_list);
         l->r = r;
+        l->of_group = of_group;
         l->ns = xstrdup(ns);
-        l->group = xstrdup(group);
+        l->name = xstrdup(name);
         l->selector = xasprintf("spec.nodeName=%s,status.phase=Pending", r->c->o.node);
         l->pages = kube_pages_new(r->c->o.kube, &(struct kube_pages_options){ .res = &kube_pods,
                                                                               .ns = l->ns,
@@ -234,19 +252,24 @@ static bool retry_ask(struct retry *r, const struct op *op) {
                         loop_timer_at(&r->timer, r->timer_ms = due);
                 return false;
         }
+        bool many = op->claim.n_consumers > RETRY_PODS_MAX;
+        if (many)
+                list_waiting(r, op->ns, false, op->name);
         for (size_t i = 0; i < op->claim.n_consumers; i++) {
                 const struct claim_consumer *x = &op->claim.consumers[i];
+                bool is_group = claim_consumer_is_group(x);
                 if (!can_ask(x))
+                        continue;
+                begin_pause(r, x->uid, now);
+                if (many && !is_group)
                         continue;
                 log_info("the kubelet can retry: the cause of the failure is gone",
                          kv_str("namespace", op->ns), kv_str("claim", op->name),
-                         kv_str(claim_consumer_is_group(x) ? "podGroup" : "pod", x->name),
-                         kv_str("was", op->msg));
-                if (claim_consumer_is_group(x))
-                        list_group(r, op->ns, x->name);
+                         kv_str(is_group ? "podGroup" : "pod", x->name), kv_str("was", op->msg));
+                if (is_group)
+                        list_waiting(r, op->ns, true, x->name);
                 else
-                        send_patch(r, op->ns, x->name, x->uid);
-                begin_pause(r, x->uid, now);
+                        send_patch(r, op->ns, x->name, x->uid, op->claim.n_consumers > 1);
         }
         return true;
 }

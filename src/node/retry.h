@@ -9,7 +9,8 @@
  * A claim that is reserved for a PodGroup does not name its pods. The module then lists the Pending pods of
  * this node in the claim's namespace, and writes to those whose spec.schedulingGroup names the group
  * (Kubernetes 1.36 and later). This needs the right to list pods there, which the chart does not grant: if
- * the API server denies the list, the kubelet retries by itself.
+ * the API server denies the list, the kubelet retries by itself. The same holds for a claim with more than
+ * RETRY_PODS_MAX pods: it is shared across nodes, and writes to the pods of other nodes would be denied.
  *
  * A Prepare that fails because it has waited too long is kept (OP_FAILED), and judged again whenever waiting
  * Prepares are. It holds nothing, changes nothing, and is never carried out. It ends when the kubelet asks
@@ -27,6 +28,7 @@ enum {
         RETRY_PAUSE_MS = 2000,
         RETRY_PAUSE_MAX_MS = 60000,
         RETRY_CALM_MS = 600000,
+        RETRY_PODS_MAX = 16,
         RETRY_KEEP_MS = 180000, /* twice the time until the kubelet retries by itself */
 };
 

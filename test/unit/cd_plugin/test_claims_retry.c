@@ -463,6 +463,39 @@ static void the_pause_of_a_group_grows(void **state) {
         assert_true(is_asked("one"));
 }
 
+static void put_sharer(const char *name, const char *node, const char *claim) {
+        char json[400];
+        snprintf(json, sizeof json,
+                 "{\"metadata\":{\"namespace\":\"user\",\"name\":\"%s\",\"uid\":\"u-%s\","
+                 "\"resourceVersion\":\"1\"},\"spec\":{\"nodeName\":\"%s\",\"resourceClaims\":[{"
+                 "\"name\":\"c\",\"resourceClaimName\":\"%s\"}]},\"status\":{\"phase\":\"Pending\"}}",
+                 name, name, node, claim);
+        store_set(&api.store, &kube_pods, "user", name, json);
+}
+
+/* failure: a claim has many pods on other nodes -> the plugin writes only to those that wait on its node */
+static void only_the_pods_of_the_node_are_retried_when_a_claim_has_many(void **state) {
+        (void)state;
+        _cleanup_(buf_done) struct buf pods = BUF_INIT(8192);
+        for (int i = 0; i <= RETRY_PODS_MAX; i++) {
+                char name[16];
+                snprintf(name, sizeof name, "s%d", i);
+                put_sharer(name, i ? "another-node" : "n0", "c1");
+                buf_addf(&pods, "%s{\"resource\":\"pods\",\"name\":\"%s\",\"uid\":\"u-%s\"}", i ? "," : "",
+                         name, name);
+        }
+        put_sharer("stranger", "n0", "c2");
+        claim_of(buf_str(&pods));
+        fails("c1", CLAIM_1);
+        unsigned requests = api.requests;
+        daemon_ready();
+        world_turn();
+        assert_true(is_asked("s0"));
+        assert_false(is_asked("s1"));
+        assert_false(is_asked("stranger"));
+        assert_in_range(api.requests - requests, 2, 6);
+}
+
 /* failure: the plugin may not list pods -> the kubelet retries the pods of a PodGroup by itself */
 static void a_denied_list_of_pods_changes_nothing_else(void **state) {
         (void)state;
@@ -563,6 +596,7 @@ int main(void) {
                 T(the_waiting_pods_of_a_group_are_retried),
                 T(a_prepare_for_one_pod_of_a_group_does_not_end_the_wait_of_another),
                 T(the_pause_of_a_group_grows),
+                T(only_the_pods_of_the_node_are_retried_when_a_claim_has_many),
                 T(a_denied_list_of_pods_changes_nothing_else),
                 T(a_process_can_end_while_it_lists_pods),
                 T(a_denied_request_changes_nothing_else),
