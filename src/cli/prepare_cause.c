@@ -274,6 +274,11 @@ static bool diagnose_listed(struct pod_case *c) {
         return false;
 }
 
+/* The container runtime does not find the CDI device of the claim (message of containerd and CRI-O). */
+static bool is_unprepared_early(const char *message) {
+        return message && strstr(message, "unresolvable CDI devices") && strstr(message, CD_CDI_KIND_CLAIM);
+}
+
 /* A container that waits for something else: an image, a Secret, its own crash. */
 static bool diagnose_container(struct pod_case *c) {
         const struct {
@@ -287,9 +292,10 @@ static bool diagnose_container(struct pod_case *c) {
                         const struct pod_container_why *w = s->state.waiting;
                         if (!w || pod_container_starts(w))
                                 continue;
-                        diagnosis_add(c->d, reason_cause(CAUSE_CONTAINER_FAILED), NULL,
-                                      "container %s: %s%s%s", s->name, w->reason, w->message ? ": " : "",
-                                      w->message ? w->message : "");
+                        const char *why = is_unprepared_early(w->message) ? CAUSE_UNPREPARED_EARLY
+                                                                          : CAUSE_CONTAINER_FAILED;
+                        diagnosis_add(c->d, reason_cause(why), NULL, "container %s: %s%s%s", s->name,
+                                      w->reason, w->message ? ": " : "", w->message ? w->message : "");
                         return true;
                 }
         return false;
