@@ -254,7 +254,7 @@ may() {
 # bats test_tags=matrix
 @test "a plugin writes the slices of its node" {
 	allowed as plugin create -f - <<<"$(slice a policy-a)"
-	allowed as plugin patch resourceslice $ns-a --type merge -p '{"spec": {"pool": {"generation": 2}}}'
+	allowed as plugin replace -f - <<<"$(slice a policy-a | sed 's/generation: 1/generation: 2/')"
 	allowed as plugin delete resourceslice $ns-a
 }
 
@@ -279,7 +279,7 @@ may() {
 
 @test "a plugin cannot change or delete slices of another node" {
 	k apply -f - <<<"$(slice b policy-b)"
-	denied "node policy-a may write the slices of that node only" as plugin label resourceslice $ns-b x=y
+	denied "node policy-a may write the slices of that node only" as plugin replace -f - <<<"$(slice b policy-b | sed 's/generation: 1/generation: 2/')"
 	denied "node policy-a may write the slices of that node only" as plugin delete resourceslice $ns-b
 	k delete resourceslice $ns-b
 }
