@@ -255,11 +255,6 @@ static void keep_as_it_is(const struct work *w, struct assignment *r) {
                                   .recount = f->recount };
 }
 
-static bool assignments_note_orphan(void *u, const struct kube_object *o) {
-        records_note_orphan(u, (const struct daemon_pod *)o);
-        return true;
-}
-
 /* For how long the daemon of a deleted Node may still run. Its Pod, and with it the report about what it
  * runs, may be deleted earlier. */
 static int64_t settle_s(const struct work *w, int64_t unknown_s) {
@@ -280,8 +275,8 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
         struct work w = {
                 .c = c, .old = old, .clique = clique, .key = key, .out = ret, .now = clock_mono_s()
         };
-        kube_informer_each_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique,
-                              assignments_note_orphan, c);
+        kube_informer_each_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, records_note_orphan,
+                              c);
         ret->settle_s = settle_s(&w, ret->settle_s);
         struct names names = { 0 };
         struct assignment_facts facts;

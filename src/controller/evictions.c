@@ -105,10 +105,13 @@ static struct reported reported_by_daemon(const struct controller *c, const char
                                   .reason = p ? p->pod.reason : NULL };
 }
 
+static struct reported reported_by_node(const struct controller *c, const char *node, struct arena *a) {
+        return mode_runs_daemons(c->mode) ? reported_by_daemon(c, node, a) : reported_by_plugin(c, node);
+}
+
 static void evictions_read(struct evictions *e, const char *node) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        struct reported r = mode_runs_daemons(e->c->mode) ? reported_by_daemon(e->c, node, a)
-                                                          : reported_by_plugin(e->c, node);
+        struct reported r = reported_by_node(e->c, node, a);
         e->n_failing += r.imex == EVICTION_IMEX_FAILS;
         e->n_reporting += r.imex != EVICTION_IMEX_UNKNOWN;
         if (r.imex == EVICTION_IMEX_FAILS)
@@ -249,8 +252,7 @@ static bool still_fails(struct evictions *e, const char *node) {
         if (!x || evictions_step_of(e, x) != EVICTION_DUE)
                 return false;
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        struct reported r =
-                mode_runs_daemons(c->mode) ? reported_by_daemon(c, node, a) : reported_by_plugin(c, node);
+        struct reported r = reported_by_node(c, node, a);
         return r.imex == EVICTION_IMEX_FAILS && streq(r.domain, x->domain);
 }
 

@@ -410,9 +410,11 @@ void records_vanished(struct controller *c, const char *clique, const char *node
         first_seen_at(c->memory.vanished, buf_str(&key), clock_mono_s());
 }
 
-void records_note_orphan(struct controller *c, const struct daemon_pod *p) {
-        if (p->pod.node && !records_node(c, p->pod.node))
-                records_vanished(c, p->pod.clique_id, p->pod.node);
+bool records_note_orphan(void *u, const struct kube_object *daemon) {
+        const struct pod *p = &((const struct daemon_pod *)daemon)->pod;
+        if (p->node && !records_node(u, p->node))
+                records_vanished(u, p->clique_id, p->node);
+        return true;
 }
 
 void records_exists(struct controller *c, const char *clique, const char *node) {

@@ -270,8 +270,9 @@ void records_forget(struct controller_domain *d);
 void records_vanished(struct controller *c, const char *clique, const char *node);
 void records_exists(struct controller *c, const char *clique, const char *node);
 /* The same, if the Node of this Pod of a daemon does not exist: IMEX may run there for as long as the Pod
- * exists. A controller that has just started did not see when the Node was deleted. */
-void records_note_orphan(struct controller *c, const struct daemon_pod *p);
+ * exists. A controller that has just started did not see when the Node was deleted. For visits of the cache;
+ * `u` is the controller. Returns true. */
+bool records_note_orphan(void *u, const struct kube_object *daemon);
 /* Returns for how many seconds daemons of such Nodes may still run in this partition; 0: none can. */
 int64_t records_vanished_left(const struct controller *c, const char *clique, int64_t now);
 

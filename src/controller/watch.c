@@ -610,11 +610,6 @@ QUEUE(queue_label, node)
 QUEUE(queue_set, daemonset)
 QUEUE(queue_clique, clique)
 
-static bool note_orphan(void *u, const struct kube_object *o) {
-        records_note_orphan(u, (const struct daemon_pod *)o);
-        return true;
-}
-
 /* Queues everything once. This also finds objects and labels of ComputeDomains that no longer exist. A key
  * that needs no change costs one pass. */
 void watch_queue_all(struct controller *c) {
@@ -622,7 +617,7 @@ void watch_queue_all(struct controller *c) {
                  kv_int("computeDomains", kube_informer_count(c->caches.cds)),
                  kv_int("nodes", kube_informer_count(c->caches.nodes)),
                  kv_int("claims", kube_informer_count(c->caches.claims)));
-        kube_informer_each(c->caches.daemons, note_orphan, c);
+        kube_informer_each(c->caches.daemons, records_note_orphan, c);
         kube_informer_each(c->caches.cds, queue_cd, c);
         kube_informer_each(c->caches.nodes, queue_node_object, c);
         kube_informer_each(c->caches.nodes, queue_label, c);

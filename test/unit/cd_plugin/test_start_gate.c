@@ -31,14 +31,18 @@ static void a_pod_waits_while_the_gate_is_closed(void **state) {
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "waiting");
 }
 
+static void begin_to_wait(struct dra_op *op) {
+        daemon_ready();
+        closed();
+        prepare(op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op->answer, PENDING);
+}
+
 static void a_waiting_pod_gets_its_channel_when_the_gate_opens(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        daemon_ready();
-        closed();
-        prepare(&op, "c1", CLAIM_1);
-        world_turn();
-        assert_int_equal(op.answer, PENDING);
+        begin_to_wait(&op);
         opened();
         world_wait(&op, PREPARED);
 }
@@ -47,11 +51,7 @@ static void a_waiting_pod_gets_its_channel_when_the_gate_opens(void **state) {
 static void a_waiting_pod_gets_its_channel_when_the_annotation_is_removed(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        daemon_ready();
-        closed();
-        prepare(&op, "c1", CLAIM_1);
-        world_turn();
-        assert_int_equal(op.answer, PENDING);
+        begin_to_wait(&op);
         api_domain_gate(DOMAIN_A, NULL, NULL, NULL);
         world_wait(&op, PREPARED);
 }
