@@ -50,7 +50,8 @@ struct assignment_report {
         int64_t seen;    /* the highest epoch that the daemon has seen */
         int64_t recount; /* the recount of the object that the daemon has answered */
         bool ready;      /* IMEX has been READY in this assignment, and the Pod has not ended */
-        bool served;     /* IMEX has been READY in this Pod, in any IMEX domain */
+        bool served;     /* IMEX has been READY in this Pod, in any IMEX domain, or may have been: a
+                            stale cache has an earlier report */
 };
 
 /* The facts about a node. */

@@ -55,6 +55,8 @@ static void assignment_facts_add_left(struct daemons *d, const int64_t *left, si
 static void take_report(struct daemons *d, const struct daemon_pod *p, const struct daemon_report *r) {
         struct assignment_report *x = &d->n->report;
         bool here = r->has_assignment && streq(r->assignment.clique_id, d->w->s->clique);
+        if (d->w->s->stale && d->w->s->fresh_pod_per_domain && !r->served)
+                d->w->out->pause = true; /* the present report shows whether the Pod is fresh */
         if (d->reported)
                 assignment_facts_add_left(d, x->left, x->n_left);
         d->reported = p;
@@ -67,7 +69,7 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
                                          .seen = r->seen,
                                          .recount = r->recount,
                                          .ready = here && r->ready && !pod_ended(&p->pod),
-                                         .served = r->served };
+                                         .served = r->served || d->w->s->stale };
         if (here) {
                 x->domain = arena_strdup(d->w->a, r->assignment.domain_uid);
                 x->index = r->assignment.index;

@@ -71,7 +71,8 @@ struct assignment_source {
 
 struct assignment_facts {
         struct assignment_input input;
-        bool pause; /* an entry should be removed, but stays because a cache is stale */
+        bool pause; /* an entry should be removed, or a fresh Pod should get an assignment, but a cache is
+                       stale */
 };
 
 /* Collects the facts. They are in the arena, or borrowed from the source. */

@@ -258,6 +258,20 @@ static void a_node_is_released_only_after_confirmation(void **state) {
         assert_true(w->facts.pause);
 }
 
+/* failure: a stale cache shows an earlier report of a daemon -> its Pod does not count as fresh */
+static void a_stale_report_does_not_prove_that_a_pod_is_fresh(void **state) {
+        struct world *w = *state;
+        w->stale = true;
+        assert_true(node_facts(w)->report.served);
+        assert_false(w->facts.pause);
+        w->fresh_pods = true;
+        assert_true(node_facts(w)->report.served);
+        assert_true(w->facts.pause);
+        w->stale = false;
+        assert_false(node_facts(w)->report.served);
+        assert_false(w->facts.pause);
+}
+
 /* failure: a cache lacks a ComputeDomain -> it counts as deleted only after confirmation */
 static void a_domain_is_deleted_only_after_confirmation(void **state) {
         struct world *w = *state;
@@ -353,6 +367,7 @@ int main(void) {
                 T(a_claim_counts_only_for_a_computedomain_of_its_namespace),
                 T(a_node_of_another_partition_leaves_this_one),
                 T(a_node_is_released_only_after_confirmation),
+                T(a_stale_report_does_not_prove_that_a_pod_is_fresh),
                 T(a_domain_is_deleted_only_after_confirmation),
                 T(a_node_is_in_the_standing_domain_until_it_is_cordoned_and_unused),
                 T(without_a_standing_domain_its_nodes_are_released),
