@@ -141,9 +141,9 @@ static bool look_at_nodes(struct evictions *e) {
         e->looked = now;
         if (!c->leading || !records_synced(c))
                 drop_failing(e, true);
-        for (struct failing *x = e->failing; x && records_stale(c); x = x->hh.next)
+        for (struct failing *x = e->failing; x && records_reports_stale(c); x = x->hh.next)
                 x->since += passed;
-        if (!c->leading || !records_synced(c) || records_stale(c))
+        if (!c->leading || !records_synced(c) || records_reports_stale(c))
                 return false;
         records_catch_up(c);
         e->n_failing = e->n_reporting = 0;
@@ -245,7 +245,7 @@ static void job_done(struct evictions *e) {
 static bool still_fails(struct evictions *e, const char *node) {
         struct controller *c = e->c;
         struct failing *x;
-        if (!c->leading || !records_synced(c) || records_stale(c))
+        if (!c->leading || !records_synced(c) || records_reports_stale(c))
                 return false;
         records_catch_up(c);
         HASH_FIND_STR(e->failing, node, x);

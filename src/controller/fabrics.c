@@ -669,11 +669,6 @@ static void fabrics_key_of(const char *clique, struct buf *out) {
         key_render(KEY_FABRIC, clique, out);
 }
 
-static bool is_stale(const struct controller *c) {
-        return records_stale(c) || !kube_informer_current(c->caches.slices) ||
-               (c->caches.plugins && !kube_informer_current(c->caches.plugins));
-}
-
 /* In host-managed mode, daemons of an earlier mode may still run. */
 static bool has_daemons(const struct controller *c, const char *clique) {
         const struct compute_domain_fabric *f = records_fabric(c, clique);
@@ -681,9 +676,82 @@ static bool has_daemons(const struct controller *c, const char *clique) {
                kube_informer_first_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique);
 }
 
+/* The facts for rules/channels. `assignments` gets the facts that both rules use. */
+static struct channels_facts channels_facts_of(const struct fabric_facts *k,
+                                               struct assignments *assignments) {
+        struct controller *c = k->c;
+        struct channels_facts facts = {
+                .fabric = k->clique,
+                .old = k->old,
+                .remembered = k->lost ? k->lost->channels : NULL,
+                .n_remembered = k->lost ? k->lost->n_channels : 0,
+                .remembers = k->lost != NULL,
+                .known_since =
+                        k->old ? day_time(k, first_seen_at(c->memory.seen, k->old->o.meta.uid, k->mono)) : 0,
+                .releasing_since = releasing_since(k),
+                .vanished_s =
+                        first_seen_left(c->memory.missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k->mono),
+                .nodes = k->nodes,
+                .n_nodes = k->n_nodes,
+                .owners = k->owners,
+                .n_owners = k->n_owners,
+                .stale = records_reports_stale(c),
+                .leases_at = day_time(k, leases_at(c->leases)),
+                .leases_before = day_time(k, leases_before(c->leases)),
+                .now = k->now
+        };
+        *assignments = (struct assignments){ .stale = facts.stale,
+                                             .settle_s = channels_unreported_s(&facts),
+                                             .rolled_back = *restored_at(c, k->clique) != NULL };
+        return facts;
+}
+
+/* Decides the assignments of nodes, then the channels. A result that fails its check is not written. */
+static void fabrics_decide(struct fabric_facts *k, bool daemons, struct assignments *assignments,
+                           struct channels_decision *ret) {
+        struct channels_facts facts = channels_facts_of(k, assignments);
+        if (daemons) {
+                assignments_make(k->c, k->old, k->clique, k->key, k->a, assignments);
+                report_failed_check(k, CHECKS_ASSIGNMENT, assignments->broken);
+                facts.wrong = assignments->broken;
+                facts.assignments = &assignments->decision;
+                facts.recount_why = assignments->recount_why;
+                facts.full_why = assignments->full_why;
+        }
+        channels_decide(&facts, k->a, ret);
+        const char *broken = channels_check(&facts, ret, k->a);
+        report_failed_check(k, CHECKS_CHANNELS, broken);
+        if (broken)
+                channels_keep(&facts, broken, k->a, ret);
+}
+
+/* Keeps the earlier of the two times; 0: never. */
+static void take_earlier(int64_t s, int64_t *ret) {
+        if (s && (!*ret || s < *ret))
+                *ret = s;
+}
+
+/* Sends the questions to the API server, and plans the next visit. */
+static void fabrics_follow_up(struct fabric_facts *k, const struct assignments *assignments,
+                              const struct channels_decision *d) {
+        struct controller *c = k->c;
+        if (d->pause || assignments->pause)
+                records_pause(c, k->key);
+        if (d->ask_leases)
+                leases_ask(c->leases, k->key);
+        for (size_t i = 0; i < d->n_ask; i++)
+                is_confirmed(k, d->ask[i], true);
+        int64_t recheck_s = d->recheck_s;
+        take_earlier(assignments->recheck_s, &recheck_s);
+        take_earlier(k->recheck_s, &recheck_s);
+        if (recheck_s)
+                work_queue_add_after(c->queue, k->key, (unsigned)recheck_s * 1000U);
+}
+
 void fabrics_reconcile(struct controller *c, const char *clique) {
         _cleanup_(arena_freep) struct arena *a = arena_new(16 << 10);
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
+        struct assignments assignments;
         struct channels_decision d;
         bool daemons = has_daemons(c, clique);
         if (mode_assigns_channels(c->mode) ? !c->caches.plugins : !daemons)
@@ -708,57 +776,12 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
         };
         gather_nodes(&k);
         gather_owners(&k);
-        struct channels_facts facts = {
-                .fabric = clique,
-                .old = k.old,
-                .remembered = k.lost ? k.lost->channels : NULL,
-                .n_remembered = k.lost ? k.lost->n_channels : 0,
-                .remembers = k.lost != NULL,
-                .known_since =
-                        k.old ? day_time(&k, first_seen_at(c->memory.seen, k.old->o.meta.uid, k.mono)) : 0,
-                .releasing_since = releasing_since(&k),
-                .vanished_s = first_seen_left(c->memory.missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k.mono),
-                .nodes = k.nodes,
-                .n_nodes = k.n_nodes,
-                .owners = k.owners,
-                .n_owners = k.n_owners,
-                .stale = is_stale(c),
-                .leases_at = day_time(&k, leases_at(c->leases)),
-                .leases_before = day_time(&k, leases_before(c->leases)),
-                .now = k.now
-        };
-        struct assignments assignments = { .stale = facts.stale,
-                                           .settle_s = channels_unreported_s(&facts),
-                                           .rolled_back = *restored_at(c, clique) != NULL };
-        if (daemons) {
-                assignments_make(c, k.old, clique, k.key, a, &assignments);
-                report_failed_check(&k, CHECKS_ASSIGNMENT, assignments.broken);
-                facts.wrong = assignments.broken;
-                facts.assignments = &assignments.decision;
-                facts.recount_why = assignments.recount_why;
-                facts.full_why = assignments.full_why;
-        }
-        channels_decide(&facts, a, &d);
-        const char *broken = channels_check(&facts, &d, a);
-        report_failed_check(&k, CHECKS_CHANNELS, broken);
-        if (broken)
-                channels_keep(&facts, broken, a, &d);
+        fabrics_decide(&k, daemons, &assignments, &d);
         writes_begin(c->writes, k.key);
         if (d.step != CHANNELS_KEEP)
                 fabrics_submit(&k, &d);
         writes_end(c->writes, k.key);
-        if (d.pause || assignments.pause)
-                records_pause(c, k.key);
-        if (assignments.recheck_s && (!k.recheck_s || assignments.recheck_s < k.recheck_s))
-                k.recheck_s = assignments.recheck_s;
-        if (d.ask_leases)
-                leases_ask(c->leases, k.key);
-        for (size_t i = 0; i < d.n_ask; i++)
-                is_confirmed(&k, d.ask[i], true);
-        if (k.recheck_s && (!d.recheck_s || k.recheck_s < d.recheck_s))
-                d.recheck_s = k.recheck_s;
-        if (d.recheck_s)
-                work_queue_add_after(c->queue, k.key, (unsigned)d.recheck_s * 1000U);
+        fabrics_follow_up(&k, &assignments, &d);
         free(k.nodes);
         free(k.owners);
 }

@@ -92,6 +92,11 @@ const char *records_stale(const struct controller *c) {
         return NULL;
 }
 
+bool records_reports_stale(const struct controller *c) {
+        return records_stale(c) || !kube_informer_current(c->caches.slices) ||
+               (c->caches.plugins && !kube_informer_current(c->caches.plugins));
+}
+
 void records_catch_up(const struct controller *c) {
         struct kube_informer *const all[] = {
                 c->caches.cds,         c->caches.claims,      c->caches.nodes,           c->caches.slices,

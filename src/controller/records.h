@@ -219,6 +219,9 @@ bool records_synced(const struct controller *c);
 bool records_go_synced(const struct controller *c);
 /* Returns the plural of the resource of a stale cache that removals depend on; NULL: none is stale. */
 const char *records_stale(const struct controller *c);
+/* Returns whether such a cache, that of the ResourceSlices or that of the plugins' Pods is stale: a node's
+ * report may have changed. */
+bool records_reports_stale(const struct controller *c);
 /* Makes the caches deliver all changes that they have received. Call it before a decision. */
 void records_catch_up(const struct controller *c);
 

@@ -27,6 +27,7 @@ struct world {
         const char *consumer;  /* the resource that the claim is reserved for, its name is "worker" */
         const char *group;     /* of the pod; NULL: none */
         const char *ns;        /* of the claim */
+        bool hidden;           /* the API server serves no list and no watch of the plugins */
         int refuses;           /* the status with which the API server refuses evictions; 0: none */
         struct fake_conn *plugins;
         unsigned version, n_evicted, n_refused, n_reads, n_lists;
@@ -107,6 +108,8 @@ static void on_read(struct world *w, struct fake_conn *c, const struct fake_requ
                         "\"resourceClaims\":[{\"name\":\"c\"}]},\"status\":{\"phase\":\"Running\"}}",
                         w->more, w->node);
                 fake_reply(c, 200, NULL, pod);
+        } else if (w->hidden && fake_has(r->path, "/pods") && fake_has(r->path, PLUGINS)) {
+                fake_refuse(c, 429, "too many requests");
         } else {
                 if (fake_query(r, "watch") && fake_has(r->path, "/pods") && fake_has(r->path, PLUGINS))
                         w->plugins = c;
@@ -214,6 +217,19 @@ static void a_failure_that_ends_evicts_nothing(void **state) {
         assert_int_equal(w->n_evicted, 1);
 }
 
+/* failure: the plugins' reports cannot be read for a while -> no pod is evicted because of an old one */
+static void an_old_report_evicts_nothing(void **state) {
+        struct world *w = *state;
+        leading_start(&w->l);
+        run_for(&w->l.loop, AFTER_MS - 20000);
+        w->hidden = true;
+        fake_end(w->plugins);
+        pass(w);
+        assert_int_equal(w->n_evicted, 0);
+        w->hidden = false;
+        RUN_UNTIL(&w->l.loop, w->n_evicted);
+}
+
 /* failure: IMEX of a node stays down -> a pod whose claim is reserved for its PodGroup is evicted, too */
 static void a_pod_of_a_group_is_evicted(void **state) {
         struct world *w = *state;
@@ -267,6 +283,7 @@ int main(void) {
                 T(a_pod_on_a_node_with_failed_IMEX_is_evicted),
                 T(a_refused_eviction_is_reported_and_tried_again),
                 T(a_failure_that_ends_evicts_nothing),
+                T(an_old_report_evicts_nothing),
                 T(a_pod_of_a_group_is_evicted),
                 cmocka_unit_test(pods_that_must_stay_are_not_evicted),
                 T(a_standby_evicts_nothing),
