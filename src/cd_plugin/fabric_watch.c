@@ -15,7 +15,8 @@ struct fabric_ask {
         LIST_ENTRY(fabric_ask) link;
         struct fabric_watch *w;
         struct kube_call *call;
-        bool answered; /* for the present clique ID */
+        bool answered; /* for the present clique ID, and the cache holds the answer or a later version */
+        uint64_t from; /* the version in the cache when the request was sent; 0: none */
         /* The server had no object while the watch still, or already, showed this version. */
         char *missed;
         void (*done)(void *u, const struct err *e);
@@ -35,8 +36,14 @@ struct fabric_watch {
 
 /* ---- the watch ---- */
 
+static void fabric_watch_ask(struct fabric_ask *a);
+
 static void fabric_watch_on_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct fabric_watch *w = u;
+        struct fabric_ask *a;
+        LIST_FOREACH (a, &w->asks, link)
+                if (!a->answered && !a->call)
+                        fabric_watch_ask(a);
         w->changed(w->u);
 }
 
@@ -92,8 +99,6 @@ struct fabric_watch *fabric_watch_new(struct kube_client *c, void (*changed)(voi
         return w;
 }
 
-static void fabric_watch_ask(struct fabric_ask *a);
-
 void fabric_watch_follow(struct fabric_watch *w, const char *clique_id) {
         struct fabric_ask *a;
         if (streq(w->clique, clique_id))
@@ -133,16 +138,31 @@ void fabric_watch_free(struct fabric_watch *w) {
 
 /* ---- requests ---- */
 
+static uint64_t cached_version(const struct fabric_watch *w) {
+        const struct compute_domain_fabric *seen = fabric_watch_get(w);
+        return seen ? kube_object_version(seen->o.meta.rv) : 0;
+}
+
+/* Returns whether the cache holds the answer or a later version. The cache ignores an answer that cannot be
+ * decoded, and one with a lower version. If the cache already had a higher version before the request, etcd
+ * was restored: a list then replaces the cached object, and the request is repeated. */
+static bool take_answer(const struct fabric_ask *a, yyjson_val *obj) {
+        uint64_t version = kube_object_version(
+                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "resourceVersion")));
+        if (version < a->from)
+                kube_informer_relist(a->w->informer);
+        kube_informer_answer(a->w->informer, obj);
+        return version >= a->from && cached_version(a->w) >= version;
+}
+
 static void fabric_watch_on_answer(void *u, yyjson_val *obj, const struct err *e) {
         struct fabric_ask *a = u;
         const struct compute_domain_fabric *seen = fabric_watch_get(a->w);
         bool missing = e && e->kind == ERR_NOT_FOUND;
         a->call = NULL;
-        if (!e)
-                kube_informer_answer(a->w->informer, obj);
-        else if (missing && seen)
+        if (missing && seen)
                 a->missed = xstrdup(seen->o.meta.rv);
-        a->answered = !e || missing;
+        a->answered = missing || (!e && take_answer(a, obj));
         a->done(a->u, missing ? NULL : e);
 }
 
@@ -159,6 +179,7 @@ static void fabric_watch_ask(struct fabric_ask *a) {
         a->missed = NULL;
         if (!a->w->informer)
                 return;
+        a->from = cached_version(a->w);
         a->call = kube_start(a->w->client, &(struct kube_request){ .verb = KUBE_GET,
                                                                    .res = &kube_fabrics,
                                                                    .name = a->w->clique,

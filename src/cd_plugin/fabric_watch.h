@@ -34,8 +34,10 @@ struct fabric_ask *fabric_ask_start(struct fabric_watch *w, void (*answered)(voi
                                     kube_retry_fn *failed, void *u);
 /* Returns true if the node is in a partition and the server has not answered yet for that partition. */
 bool fabric_ask_pending(const struct fabric_ask *a);
-/* Returns false if there is no trusted state yet. Otherwise sets *ret to the server's answer, or to a later
- * state from the watch; NULL: the object does not exist. *ret is valid until the next turn of the loop. */
+/* Returns false if there is no trusted state yet: the server has not answered, its answer cannot be decoded,
+ * or etcd was restored and the watch still has a later version. Otherwise sets *ret to the server's answer,
+ * or to a later state from the watch; NULL: the object does not exist. *ret is valid until the next turn of
+ * the loop. */
 bool fabric_ask_see(const struct fabric_ask *a, const struct compute_domain_fabric **ret);
 /* Repeats the request unless one is pending. Use it when the watch may have missed a change. */
 void fabric_ask_again(struct fabric_ask *a);

@@ -57,9 +57,9 @@ bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *m
         if (c->id < 1 || c->id >= FABRIC_CHANNELS_MAX || (uint64_t)c->id >= q->channel_count)
                 return no(&a,
                           "ComputeDomain '%s/%s' has channel %" PRId64
-                          " on %s, which this node's driver does not have: it has 1 to %u "
+                          " on %s, which this node's driver does not have: it has %u, numbered from 0 "
                           "(NVreg_ImexChannelCount must be the same on all nodes of a partition)",
-                          q->domain_ns, q->domain_name, c->id, rack_of(q), q->channel_count - 1);
+                          q->domain_ns, q->domain_name, c->id, rack_of(q), q->channel_count);
         *ret = c->id;
         return true;
 }

@@ -15,6 +15,7 @@
 enum { INFORMERS_MAX = 8, SYNCED_MS = 10, SYNCED_AGAIN_MS = 500 };
 
 bool informers_lag, informers_unsynced;
+unsigned informers_relists;
 
 struct kube_informer {
         struct kube_informer_options o;
@@ -140,6 +141,10 @@ void kube_informer_free(struct kube_informer *i) {
                 if (of_one[k] == i)
                         of_one[k] = NULL;
         uv_close((uv_handle_t *)&i->timer, on_closed);
+}
+
+void kube_informer_relist(struct kube_informer *i) {
+        informers_relists++;
 }
 
 const struct kube_object *kube_informer_get(const struct kube_informer *i, const char *ns, const char *name) {

@@ -17,6 +17,8 @@ void informers_see(const struct kube_resource *res, bool any_version);
 bool informers_turn(void);
 /* Reports to the informers of one object of this kind that they fail; e NULL: that they work again. */
 void informers_fail(const struct kube_resource *res, const struct err *e);
+/* The number of calls of kube_informer_relist(). The list arrives with informers_see(). */
+extern unsigned informers_relists;
 /* True: informers of many objects do not have any objects yet. */
 extern bool informers_lag;
 /* No watch has listed its objects yet. */

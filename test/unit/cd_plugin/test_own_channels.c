@@ -168,6 +168,22 @@ static void an_answer_of_the_server_counts_more_than_the_watch(void **state) {
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
+/* failure: etcd was restored, and the watch still shows a later version -> the claim waits for a list */
+static void a_channel_is_never_read_from_before_a_restore(void **state) {
+        struct dra_op op = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 1000);
+        api_fabric_event();
+        assigned(ENTRY(7, DOMAIN_B) "," ENTRY(8, DOMAIN_A), 806);
+        unsigned before = informers_relists;
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(op.answer, PENDING);
+        assert_true(informers_relists > before);
+        informers_see(&kube_fabrics, true);
+        world_wait(&op, PREPARED);
+        has_channel(CLAIM_1, NODE_OF(8));
+}
+
 /* The channel was not assigned when the server answered, and the watch shows no change: a Prepare that waits
  * for long sends the request again. */
 /* failure: a channel is assigned while the watch hangs -> the waiting claim still gets it */
@@ -218,7 +234,8 @@ static void a_channel_that_the_driver_does_not_have_is_not_prepared(void **state
         world_facts();
         for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
                 assigned(wrong[i], 5 + (int)i);
-                waits_with("c1", CLAIM_1, "which this node's driver does not have: it has 1 to 15");
+                waits_with("c1", CLAIM_1,
+                           "which this node's driver does not have: it has 16, numbered from 0");
         }
 }
 
@@ -502,6 +519,7 @@ int main(void) {
                 T(several_pods_and_ComputeDomains_share_a_node),
                 T(a_pod_waits_until_a_channel_is_assigned),
                 T(a_channel_is_never_read_from_an_older_cache),
+                T(a_channel_is_never_read_from_before_a_restore),
                 T(an_answer_of_the_server_counts_more_than_the_watch),
                 T(a_hanging_watch_does_not_block_an_assigned_channel),
                 T(a_claim_waits_while_its_channel_is_being_released),
