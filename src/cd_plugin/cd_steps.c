@@ -65,7 +65,7 @@ static enum verdict cd_steps_holder(void *u, struct op *op, struct node_request 
                         op, VERDICT_WAIT,
                         "%s: another IMEX daemon still runs here (claim '%s/%s'): this one takes over when "
                         "the last pod that uses the other one has ended on this node",
-                        cd->o.node, other->ns, str_or(other->name, "?"));
+                        cd->o.node, str_or(other->ns, "?"), str_or(other->name, "?"));
         /* The owner of the pod need not know names of another namespace; SIGUSR2 logs them. */
         if (!streq(other->ns, op->ns))
                 return prepare_verdict_set(

@@ -77,7 +77,7 @@ struct holdings *isolation_holdings(const struct isolation *i) {
 
 /* ---- the container toolkit ---- */
 
-static void isolation_gpu_report_toolkit(struct isolation *i) {
+static void isolation_report_toolkit(struct isolation *i) {
         const char *why;
         enum toolkit_answer answer = toolkit_watch_get(i->toolkit, &why);
         cd_metrics_toolkit(i->o.metrics, answer);
@@ -105,7 +105,7 @@ static void isolation_gpu_report_toolkit(struct isolation *i) {
 
 static void isolation_on_toolkit(void *u) {
         struct isolation *i = u;
-        isolation_gpu_report_toolkit(i);
+        isolation_report_toolkit(i);
         i->o.changed(i->o.u);
 }
 
@@ -223,7 +223,7 @@ struct isolation *isolation_new(const struct isolation_options *o) {
                                                                             .n_roots = *o->host_root ? 2 : 1,
                                                                             .changed = isolation_on_toolkit,
                                                                             .u = i });
-        isolation_gpu_report_toolkit(i);
+        isolation_report_toolkit(i);
         return i;
 }
 

@@ -61,7 +61,9 @@ enum decision_imex {
 
 struct decision_input {
         const struct compute_domain_fabric *fabric; /* as last seen; NULL: never seen, or it does not count */
-        bool current;                               /* the fabric object is known to be current */
+        /* The object exists, and its watch has not failed. If only silence shows that the connection is dead,
+         * that takes up to 130 s (kube/kube_freshness.h). */
+        bool current;
         bool restored; /* the fabric object is older than one seen before, and no recount has begun since */
         const char *node, *claim, *boot_id; /* the daemon's own node, claim and boot ID */
         const struct decision_memory *memory;

@@ -135,7 +135,7 @@ static void on_alarm(int signal) {
 
 /* Drops everything inherited from the runtime: the environment may be the container's, and the working
  * directory is. */
-static int become_nobody(void) {
+static int drop_inherited(void) {
         clearenv();
         umask(022);
         if (sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_alarm }, NULL) < 0)
@@ -170,8 +170,8 @@ int main(int argc, char **argv) {
         if (argc > 0 && strcmp(argv[0], "ldconfig") == 0) /* the self-test, in the sandbox */
                 return 0;
         if (argc == 2 && strcmp(argv[1], "self-test") == 0)
-                return become_nobody() < 0 || self_test() < 0 ? 1 : 0;
-        if (argc < 1 || become_nobody() < 0 || parse(&l, argv) < 0 || oci_state_root(STDIN_FILENO, path) < 0)
+                return drop_inherited() < 0 || self_test() < 0 ? 1 : 0;
+        if (argc < 1 || drop_inherited() < 0 || parse(&l, argv) < 0 || oci_state_root(STDIN_FILENO, path) < 0)
                 return 1;
         int root = in_root_open(path);
         return root < 0 || hook_main_run(&l, root, path) < 0 ? 1 : 0;

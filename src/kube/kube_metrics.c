@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/kube_metrics.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/stderr.h"
 
 static const double buckets[] = { 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30 };
 
@@ -14,7 +14,7 @@ const char *kube_verb_name(enum kube_verb verb) {
                 [KUBE_APPLY] = "apply",   [KUBE_MERGE_PATCH] = "patch", [KUBE_UPDATE] = "update",
                 [KUBE_DELETE] = "delete",
         };
-        assert(verb < ARRAY_LEN(names));
+        BUG_ON(verb >= ARRAY_LEN(names));
         return names[verb];
 }
 

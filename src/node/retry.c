@@ -207,8 +207,11 @@ static void retry_on_pods(void *u, yyjson_val *page, bool last, const struct err
 static void list_waiting(struct retry *r, const char *ns, bool of_group, const char *name) {
         struct retry_list *l;
         LIST_FOREACH (l, &r->lists, link) {
-                if (l->of_group == of_group && streq(l->ns, ns) && streq(l->name, name))
+                if (l->of_group == of_group && streq(l->ns, ns) && streq(l->name, name)) {
+                        /* Its pages so far may lack a pod that waits since then. */
+                        kube_pages_start(l->pages, false);
                         return;
+                }
         }
         l = xnew(struct retry_list);
         l->r = r;

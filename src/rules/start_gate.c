@@ -88,10 +88,8 @@ void start_gate(const struct compute_domain *cd, const struct start_gate_nodes *
         else if (nodes->go)
                 message = "The Go driver formed this ComputeDomain, so its pods do not wait";
         else if (open)
-                message = message_of(a,
-                                     "%lld nodes were connected. The gate stays open while pods use this "
-                                     "ComputeDomain",
-                                     (long long)cd->num_nodes);
+                message =
+                        "Enough nodes were connected. The gate stays open while pods use this ComputeDomain";
         else
                 message = start_gate_progress(cd, nodes, a);
         *ret = (struct cd_condition){

@@ -393,6 +393,18 @@ static void a_node_that_is_listed_twice_in_a_domain_keeps_one_assignment(void **
         assert_int_equal(of(w, "d", "n0")->index, 1);
 }
 
+/* failure: an entry of a fabric object names no node -> it is dropped, and the other entries stay */
+static void an_entry_without_a_node_is_dropped(void **state) {
+        struct world *w = *state;
+        struct fabric_assignment list[] = { listed("", 1, 15, NULL), listed("n0", 2, 16, NULL) };
+        add_node(w, "n0")->wanted = "d";
+        add_domain(w, "d");
+        write_object(w, list, 2);
+        step(w);
+        assert_int_equal(w->out.domains[0].n_assignments, 1);
+        assert_int_equal(of(w, "d", "n0")->index, 2);
+}
+
 /* ---- epochs that false reports have raised ---- */
 
 /* The object was deleted after false reports had raised its epochs by this number. */
@@ -695,6 +707,7 @@ int main(void) {
                 T(without_a_free_epoch_no_recount_begins),
                 T(a_node_with_an_impossible_index_leaves),
                 T(a_node_that_is_listed_twice_in_a_domain_keeps_one_assignment),
+                T(an_entry_without_a_node_is_dropped),
                 T(epochs_that_two_nodes_have_seen_count_after_the_object_was_lost),
                 T(one_node_does_not_move_the_bound),
                 T(two_nodes_move_the_bound),

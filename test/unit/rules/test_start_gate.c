@@ -73,7 +73,7 @@ static void the_gate_opens_when_enough_nodes_are_connected(void **state) {
                   false,
                   "True",
                   REASON_START_GATE_OPENED,
-                  "2 nodes were connected. The gate stays open while pods use this ComputeDomain" },
+                  "Enough nodes were connected. The gate stays open while pods use this ComputeDomain" },
                 { { 2, 1, "n2: lost", .used = true }, false, "True", REASON_START_GATE_OPENED, NULL },
                 /* A pod is replaced after another one has completed. */
                 { { 1, 0, "", .used = true }, true, "True", REASON_START_GATE_OPENED, NULL },
