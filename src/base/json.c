@@ -129,12 +129,18 @@ static int decode_list(const struct decoding *d, const struct jd_field *f, yyjso
         return 0;
 }
 
+static bool has_nul(yyjson_val *text) {
+        return strlen(yyjson_get_str(text)) != yyjson_get_len(text);
+}
+
 static int decode_value(const struct decoding *d, const struct jd_field *f, yyjson_val *v,
                         const struct where *w, char *out) {
         struct arena *a = d->a;
         struct err *e = d->e;
         void *to = out + f->off;
         size_t *count = (size_t *)(void *)(out + f->count_off);
+        if (d->strict && yyjson_is_str(v) && has_nul(v))
+                return json_bad(w, e, "a string with a NUL character");
         switch (f->type) {
         case JD_T_STR:
                 if (!yyjson_is_str(v))
@@ -198,7 +204,7 @@ static int check_strict(const struct jd_field *fields, yyjson_val *v, const stru
         yyjson_val *key, *val, *other, *ignored;
         yyjson_obj_foreach (v, i, max, key, val) {
                 const char *name = yyjson_get_str(key);
-                if (!known(fields, name))
+                if (has_nul(key) || !known(fields, name))
                         return not_strict(w, "unknown", name, e);
                 yyjson_obj_foreach (v, j, max2, other, ignored)
                         if (j < i && yyjson_equals_strn(other, name, yyjson_get_len(key)))

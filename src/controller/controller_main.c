@@ -130,8 +130,8 @@ static int make_identity(struct program *p, struct err *e) {
         if (file_read("/proc/sys/kernel/random/uuid", 64, &uuid, NULL, e) < 0)
                 return -1;
         /* The pod has one container, so a Lease holder with this pod's name is the process that this process
-         * replaces. */
-        p->earlier = xasprintf("%s-", p->config.pod_name);
+         * replaces. No name of a pod contains the separator. */
+        p->earlier = xasprintf("%s_", p->config.pod_name);
         p->identity = xasprintf("%s%.*s", p->earlier, (int)str_trim(str_from(uuid)).n, uuid);
         return 0;
 }

@@ -158,7 +158,10 @@ static void make_room_for_series(struct event_recorder *r) {
 /* The same scheme as client-go: the object's name and the time, which together are unique enough for one
  * component. */
 static void name_event(struct series *s) {
-        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, MAX_NAME - 17, s->about.name,
+        int n = (int)strnlen(s->about.name, MAX_NAME - 17);
+        while (n && strchr(".-", s->about.name[n - 1])) /* a dot follows */
+                n--;
+        snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, n, s->about.name,
                  (uint64_t)clock_wall_ns());
 }
 

@@ -100,6 +100,11 @@ static void request(struct leader *l, enum kube_verb verb, struct str body, kube
         l->call = kube_start(l->o.client, &r);
 }
 
+/* Rounded up: a shorter Lease would end while its holder still leads. */
+static int64_t duration_s(const struct leader *l) {
+        return (l->o.duration_ms + 999) / 1000;
+}
+
 static uint64_t version_in(yyjson_val *lease) {
         return kube_object_version(
                 yyjson_get_str(yyjson_obj_get(yyjson_obj_get(lease, "metadata"), "resourceVersion")));
@@ -182,7 +187,7 @@ static void write_lease(struct leader *l, const struct lease *lease, bool give_b
         jw_end_obj(&w);
         jw_obj(&w, "spec");
         jw_str(&w, "holderIdentity", give_back ? "" : l->o.identity);
-        jw_int(&w, "leaseDurationSeconds", give_back ? 1 : l->o.duration_ms / 1000);
+        jw_int(&w, "leaseDurationSeconds", give_back ? 1 : duration_s(l));
         if (keeps && lease->acquired)
                 jw_str(&w, "acquireTime", lease->acquired);
         else
@@ -243,7 +248,7 @@ static void evaluate_following(struct leader *l, const struct lease *lease, uint
                 return; /* the watch and the request's end both call evaluate() */
         if (leader_is_taken(l, lease)) {
                 int64_t s = lease->duration_s > 0 && lease->duration_s < 24 * 3600 ? lease->duration_s
-                                                                                   : l->o.duration_ms / 1000;
+                                                                                   : duration_s(l);
                 uint64_t expiry = l->observed_ms + (uint64_t)s * 1000;
                 at = expiry > at ? expiry : at;
         }

@@ -263,6 +263,9 @@ static void strict_refuses_unknown_and_duplicate_fields(void **state) {
         assert_fails("{\"inner\":{\"request\":\"a\",\"Request\":\"b\"}}", true,
                      "strict decoding error: unknown field \"inner.Request\"");
         assert_fails("{\"tags\":[],\"tags\":[]}", true, "strict decoding error: duplicate field \"tags\"");
+        assert_fails("{\"tags\\u0000x\":[]}", true, "strict decoding error: unknown field \"tags\"");
+        assert_fails("{\"inner\":{\"request\":\"a\\u0000b\"}}", true,
+                     "inner.request: a string with a NUL character");
 }
 
 static void refuses_absurd_nesting(void **state) {

@@ -378,8 +378,8 @@ static void sigusr2_prints_the_state_of_a_leader_that_continues(void **state) {
         RUN_UNTIL(&w->loop, w->domain_writes && w->node_watches);
         ask_for_state(w);
         assert_true(printed(w, "\"state\" ending=false resource.k8s.io=\"v1\""));
-        assert_true(printed(w, "name=\"nvidia-compute-domain-controller\" identity=\"p-"));
-        assert_true(printed(w, "leads=true holder=\"p-"));
+        assert_true(printed(w, "name=\"nvidia-compute-domain-controller\" identity=\"p_"));
+        assert_true(printed(w, "leads=true holder=\"p_"));
         assert_true(printed(w, "\"controller\" started=true leads=true synced=true"));
         assert_true(printed(w, " domains=1 "));
         assert_true(printed(w, " writes_remembered="));

@@ -164,19 +164,20 @@ static void on_released(void *u) {
 
 static void stand_again(struct world *w, struct candidate *c, const char *identity, const char *earlier) {
         c->client = fake_client_new(&w->loop, w->server, 0, 0);
-        c->leader = leader_new(&(struct leader_options){ .client = c->client,
-                                                         .ns = "sys",
-                                                         .name = "lock",
-                                                         .identity = identity,
-                                                         .earlier = earlier,
-                                                         .failing = on_trouble,
-                                                         .duration_ms = 1000,
-                                                         .renew_deadline_ms = 600,
-                                                         .retry_ms = 100,
-                                                         .started = on_started,
-                                                         .lost = on_lost,
-                                                         .observed = on_observed,
-                                                         .u = c });
+        c->leader =
+                leader_new(&(struct leader_options){ .client = c->client,
+                                                     .ns = "sys",
+                                                     .name = "lock",
+                                                     .identity = identity,
+                                                     .earlier = earlier,
+                                                     .failing = on_trouble,
+                                                     .duration_ms = 900, /* the Lease has 1 s: rounded up */
+                                                     .renew_deadline_ms = 600,
+                                                     .retry_ms = 100,
+                                                     .started = on_started,
+                                                     .lost = on_lost,
+                                                     .observed = on_observed,
+                                                     .u = c });
         assert_false(c->started);
 }
 
