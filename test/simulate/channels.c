@@ -27,11 +27,12 @@ enum { LEASE_S = 10, POD_GC_MS = 40000, FILE_MAX_BYTES = 1 << 20 };
 static bool used, stands, changes, calm, shared, old_kubelets;
 static unsigned count;
 
-/* A namespace may have half of the channels that others leave free. */
+/* A namespace may have half of the channels that others leave free, and a ComputeDomain may have two after
+ * its table was lost. */
 void channels_use(unsigned n_domains, bool standing) {
         used = true;
         stands = standing;
-        count = (hostile_used() ? 6 : 2) * n_domains + 1;
+        count = (hostile_used() ? 6 : 4) * n_domains + 1;
 }
 
 void channels_use_shared(void) {

@@ -120,13 +120,21 @@ void end_pods_on(const struct node *n) {
                                 end_pod(&w.domains[d].pods[i]);
 }
 
+/* The kubelet syncs a pod as soon as it sees that the pod ends, even during the pause after a failed Prepare.
+ */
+static void see_end(struct user_pod *p) {
+        if (!p->seen)
+                held_sync(&p->held);
+        p->seen = true;
+}
+
 /* A kubelet sees the changes of its pods in their order. So when it gets a pod with a device, it has seen
  * that the earlier pod with this device ends. */
 static void see_ends(const struct node *n) {
         for (unsigned d = 0; d < w.n_domains; d++)
                 for (unsigned i = 0; i < w.domains[d].n_pods; i++)
                         if (w.domains[d].pods[i].node == n && w.domains[d].pods[i].state == POD_ENDS)
-                                w.domains[d].pods[i].seen = true;
+                                see_end(&w.domains[d].pods[i]);
 }
 
 static bool unprepare(struct user_pod *p) {
@@ -192,7 +200,9 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 return;
         case POD_ENDS:
                 /* A kubelet without network ends the pods whose end it has seen, but cannot report it. */
-                p->seen = n && n->power && (p->seen || n->connected);
+                p->seen = p->seen && n && n->power;
+                if (n && n->power && n->connected)
+                        see_end(p);
                 if (!n || (p->seen && now >= p->ends_ms && unprepare(p) && n->connected))
                         pod_gone(d, p);
                 return;
