@@ -54,9 +54,8 @@ static const char *start_gate_error(const struct compute_domain *cd, struct aren
                                   cd->start_gate);
         if (cd->num_nodes <= 0)
                 return "Annotation " CD_ANNOTATION_START_GATE
-                       " needs the number of nodes, but spec.numNodes is 0. No pod starts until the "
-                       "annotation is removed. To use the gate, recreate the ComputeDomain with "
-                       "spec.numNodes";
+                       " needs the number of nodes, but spec.numNodes is 0. No pod starts until you "
+                       "remove the annotation, or set spec.numNodes";
         return NULL;
 }
 
