@@ -107,12 +107,14 @@ void cd_check_host(struct check_list *l, const struct imex_mode *mode, const str
                 check_list_skipped(l, "host-imex",
                                    "it is not known whether nvidia-imex runs on this host: %s", s->reason);
         else if (mode_runs_daemons(mode))
-                check_list_problem(l, "host-imex",
-                                   "Run systemctl disable --now nvidia-imex on the node, or install with "
-                                   "imex.mode=hostManaged.",
-                                   "nvidia-imex runs on this host (%s) and holds the driver's only IMEX "
-                                   "session, so ComputeDomains cannot run theirs",
-                                   imex_status_name(s->imex));
+                check_list_problem(
+                        l, "host-imex",
+                        "Run systemctl disable --now nvidia-imex and systemctl mask nvidia-imex on "
+                        "the node. To use the host's IMEX instead, follow "
+                        "docs/how-to/upgrade.md#changing-the-imex-mode.",
+                        "nvidia-imex runs on this host (%s) and holds the driver's only IMEX "
+                        "session, so ComputeDomains cannot run theirs",
+                        imex_status_name(s->imex));
         else if (s->state == HOST_UP)
                 check_list_ok(l, "host-imex", "the host's nvidia-imex is READY, and its domain is %s",
                               str_or(s->domain, "not known"));

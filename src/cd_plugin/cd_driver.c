@@ -137,7 +137,8 @@ static void cd_events_session_taken(void *u) {
         event_record(cd->o.events, EVENT_NODE(cd->o.node), EVENT_WARNING, REASON_HOST_IMEX_CONFLICT,
                      IMEX_LOG_SESSION_TAKEN
                      ", so ComputeDomains cannot run theirs: stop and disable the host's "
-                     "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true");
+                     "nvidia-imex.service. To use the host's IMEX instead, follow "
+                     "docs/how-to/upgrade.md#changing-the-imex-mode");
 }
 
 /* Callbacks for struct readiness_options; u is the struct cd. */

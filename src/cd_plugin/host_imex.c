@@ -372,7 +372,8 @@ static void report_conflict(struct host_report *r, const struct host_imex_status
                 event_record(r->o.events, node, EVENT_WARNING, REASON_HOST_IMEX_CONFLICT,
                              "nvidia-imex runs on this host (%s) and holds the driver's only IMEX session, "
                              "so that ComputeDomains cannot run theirs here: stop and disable "
-                             "nvidia-imex.service, or install with featureGates.HostManagedIMEX=true",
+                             "nvidia-imex.service. To use the host's IMEX instead, follow "
+                             "docs/how-to/upgrade.md#changing-the-imex-mode",
                              imex_status_name(s->imex));
         else if (gone && r->in_the_way)
                 event_record(r->o.events, node, EVENT_NORMAL, REASON_HOST_IMEX_STOPPED,
