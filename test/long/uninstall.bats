@@ -76,6 +76,21 @@ END
 	none_of_the_cluster
 }
 
+racks_exist() { [[ -n $(k -n "$driver_ns" get computedomains -l resource.nvidia.com/rack -o name) ]]; }
+# failure: the ComputeDomains of racks are deleted for an uninstallation -> with the documented command they are not recreated
+@test "with racks, the documented order leaves no ComputeDomain and no namespace of the driver" {
+	with_driver 3 --set resources.computeDomains.rackDomains.enabled=true
+	eventually 60 racks_exist
+	commands '## Uninstall' 1 | sed 's/^#    helm upgrade/helm upgrade/' >"$BATS_TEST_TMPDIR/commands.sh"
+	grep -q '^helm upgrade' "$BATS_TEST_TMPDIR/commands.sh"
+	cd "$checkout"
+	. "$BATS_TEST_TMPDIR/commands.sh"
+	eventually 60 no_slices
+	none_of_the_cluster
+	no_driver_namespace
+	[[ -z $(k get computedomains -A -o name) ]]
+}
+
 # failure: helm uninstall under pods -> daemons in use continue, also under the next release
 @test "helm uninstall waits for idle daemons only: the daemon of a ComputeDomain in use continues, also under the next release" {
 	domain d
