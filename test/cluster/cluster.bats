@@ -88,6 +88,16 @@ plain() {
 	eventually 20 "$cluster/node" 1 timeout 5 bash -c '>/dev/tcp/10.96.0.1/443'
 }
 
+@test "the processes of a pod are those of this pod, and a pod that does not exist has none" {
+	plain a 0
+	plain b 1
+	running a
+	running b
+	[[ $(pids_of_pod "$ns" a sleep | wc -l) == 1 && $(pids_of_pod "$ns" a sleep) != "$(pids_of_pod "$ns" b sleep)" ]]
+	! pids_of_pod "$ns" missing sleep || false
+	[[ -z $(pids_of_pod "$ns" missing sleep 2>/dev/null) ]]
+}
+
 @test "requests can be counted from the audit log" {
 	local mark
 	mark=$("$cluster/audit" mark)

@@ -190,6 +190,7 @@ diagnose() {
 		k -n "$driver_ns" get pods,daemonsets -o wide
 		k get computedomainfabrics -o json | jq -c '.items[] | {name: .metadata.name, domains, conditions}'
 		k -n "$driver_ns" logs -l app=compute-domain-controller --tail=25 --prefix
+		restarted_containers
 		for pod in $(k -n "$driver_ns" get pods -o json | jq -r '.items[] | select(any(.status.containerStatuses[]?; .restartCount > 0)).metadata.name'); do
 			k -n "$driver_ns" logs "$pod" --all-containers --previous --tail=10 --prefix
 		done
@@ -197,6 +198,19 @@ diagnose() {
 		k -n "$driver_ns" logs -l app=compute-domain-kubelet-plugin -c gpus --tail=15 --prefix
 		k -n "$driver_ns" logs -l app=imex-daemon --tail=15 --prefix
 	} 2>&1 | cut -c1-600
+}
+
+# restarted_containers: prints how each restarted container of a workload ended, and what the kubelet logged about its
+# pod. Without an Event "Killing", something other than the kubelet ended the container.
+restarted_containers() {
+	local pod uid node ended
+	k -n "$ns" get pods -o json | jq -r '.items[] | "\(.metadata.name) \(.metadata.uid) \(.spec.nodeName)" as $pod | .status.containerStatuses[]? |
+		select(.restartCount > 0) | "\($pod) \(.name), restarts: \(.restartCount), last state: \(.lastState.terminated | del(.containerID)?)"' |
+		while read -r pod uid node ended; do
+			echo "restarted: $node, pod $pod, container $ended"
+			(. "$cluster/lib.bash" && grep -F -e "$uid" -e "\"$ns/$pod\"" "$state/nodes/${node#node-}/kubelet.log" | tail -8) || true
+			k -n "$ns" get events --field-selector "reason=Killing,involvedObject.name=$pod" --ignore-not-found
+		done
 }
 
 # api_clean: no object belongs to a ComputeDomain, and no Node has its label. The claims of the daemons stay, and so do
@@ -372,10 +386,11 @@ imex_is_another() {
 	now=$(imex_pid "$1") && [[ -n $now && $now != "$2" ]]
 }
 
-# pids_of_pod NAMESPACE POD PROGRAM: prints the process IDs of a program in a pod, in the machine's PID namespace.
+# pids_of_pod NAMESPACE POD PROGRAM: prints the process IDs of a program in a pod, in the machine's PID namespace. Fails
+# if the pod does not exist: without a UID, the processes of all clusters on this machine would match.
 pids_of_pod() {
 	local uid pid
-	uid=$(k -n "$1" get pod "$2" -o jsonpath='{.metadata.uid}')
+	uid=$(k -n "$1" get pod "$2" -o jsonpath='{.metadata.uid}') && [[ -n $uid ]] || return 1
 	for pid in $(pgrep -x -f "(/usr/bin/)?$3( .*)?"); do
 		! grep -qs "$uid" "/proc/$pid/cgroup" || echo "$pid"
 	done
