@@ -274,9 +274,18 @@ static bool diagnose_listed(struct pod_case *c) {
         return false;
 }
 
-/* The container runtime does not find the CDI device of the claim (message of containerd and CRI-O). */
-static bool is_unprepared_early(const char *message) {
-        return message && strstr(message, "unresolvable CDI devices") && strstr(message, CD_CDI_KIND_CLAIM);
+/* containerd and CRI-O report that the CDI file of the claim does not exist. Once the kubelet has forgotten
+ * the claim, it reports that itself (pkg/kubelet/cm/dra/manager.go), and calls no runtime. */
+static bool is_unprepared_early(const struct pod_case *c, const char *message) {
+        if (!message)
+                return false;
+        if (strstr(message, "unresolvable CDI devices") && strstr(message, CD_CDI_KIND_CLAIM))
+                return true;
+        const char *claim =
+                c->claim ? arena_printf(c->d->a, "unable to get claim info for ResourceClaim %s in ",
+                                        c->claim->claim.o.meta.name)
+                         : NULL;
+        return claim && strstr(message, claim);
 }
 
 /* A container that waits for something else: an image, a Secret, its own crash. */
@@ -292,8 +301,8 @@ static bool diagnose_container(struct pod_case *c) {
                         const struct pod_container_why *w = s->state.waiting;
                         if (!w || pod_container_starts(w))
                                 continue;
-                        const char *why = is_unprepared_early(w->message) ? CAUSE_UNPREPARED_EARLY
-                                                                          : CAUSE_CONTAINER_FAILED;
+                        const char *why = is_unprepared_early(c, w->message) ? CAUSE_UNPREPARED_EARLY
+                                                                             : CAUSE_CONTAINER_FAILED;
                         diagnosis_add(c->d, reason_cause(why), NULL, "container %s: %s%s%s", s->name,
                                       w->reason, w->message ? ": " : "", w->message ? w->message : "");
                         return true;

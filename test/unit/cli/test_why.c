@@ -355,21 +355,39 @@ static void a_driver_that_is_not_registered_is_searched_on_the_node(void **state
         WHY("train-0", "not-registered", COMMAND_PROBLEM);
 }
 
+static void container_waits(const char *reason, const char *message) {
+        _cleanup_(freep) char *status = xasprintf(
+                ",'containerStatuses':[{'name':'main','state':{'waiting':{'reason':'%s','message':'%s'}}}]",
+                reason, message);
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0",
+                                                        .claim = "train-0.channel",
+                                                        .node = "a0",
+                                                        .status = status });
+}
+
 /* failure: the kubelet unprepares a shared claim under a pod that starts -> `why` names the cause */
 static void a_claim_that_was_unprepared_too_early_is_named(void **state) {
         (void)state;
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
-        cluster_put_pod(
-                cluster,
-                &(struct cluster_pod){
-                        .name = "train-0",
-                        .claim = "train-0.channel",
-                        .node = "a0",
-                        .status = ",'containerStatuses':[{'name':'main','state':{'waiting':{"
-                                  "'reason':'CreateContainerError','message':'failed to inject CDI devices: "
-                                  "unresolvable CDI devices "
-                                  "k8s.compute-domain.nvidia.com/claim=x-shared'}}}]" });
+        container_waits("CreateContainerError", "failed to inject CDI devices: unresolvable CDI devices "
+                                                "k8s.compute-domain.nvidia.com/claim=x-shared");
         WHY("train-0", "unprepared-early", COMMAND_PROBLEM);
+}
+
+static void a_claim_that_the_kubelet_has_forgotten_is_named(void **state) {
+        (void)state;
+        container_waits("CreateContainerConfigError",
+                        "internal error: unable to get claim info for ResourceClaim train-0.channel in "
+                        "namespace team-b");
+        WHY("train-0", "claim-info-lost", COMMAND_PROBLEM);
+}
+
+static void a_lost_claim_of_another_driver_is_no_cause_of_this_driver(void **state) {
+        (void)state;
+        container_waits("CreateContainerConfigError",
+                        "internal error: unable to get claim info for ResourceClaim train-0.other in "
+                        "namespace team-b");
+        WHY("train-0", "claim-info-other", COMMAND_PROBLEM);
 }
 
 static void a_kubelet_that_may_not_read_the_claim_yet_retries(void **state) {
@@ -766,6 +784,8 @@ int main(void) {
                 T(a_daemon_that_crashes_is_named_with_its_log),
                 T(a_driver_that_is_not_registered_is_searched_on_the_node),
                 T(a_claim_that_was_unprepared_too_early_is_named),
+                T(a_claim_that_the_kubelet_has_forgotten_is_named),
+                T(a_lost_claim_of_another_driver_is_no_cause_of_this_driver),
                 T(a_kubelet_that_may_not_read_the_claim_yet_retries),
                 T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
