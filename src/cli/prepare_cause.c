@@ -201,6 +201,14 @@ static bool diagnose_message(struct pod_case *c, const struct pod_object *daemon
                               c->pod->node);
                 return true;
         }
+        /* The message of a kubelet since 1.37 (pkg/kubelet/cm/dra/manager.go). */
+        if (c->claim && str_ends(whole, arena_printf(c->d->a, "ResourceClaim %s is being unprepared",
+                                                     c->claim->claim.o.meta.name))) {
+                diagnosis_add(c->d, reason_cause(CAUSE_BEING_UNPREPARED), NULL,
+                              "the kubelet of %s still unprepares the claim for an earlier pod",
+                              c->pod->node);
+                return true;
+        }
         if (!r)
                 return false;
         if (str_starts(r->anchor, "device-held"))

@@ -390,6 +390,14 @@ static void a_lost_claim_of_another_driver_is_no_cause_of_this_driver(void **sta
         WHY("train-0", "claim-info-other", COMMAND_PROBLEM);
 }
 
+/* Kubernetes 1.37 and later. */
+static void a_claim_that_is_being_unprepared_is_named(void **state) {
+        (void)state;
+        pod_is_created("Failed to prepare dynamic resources: prepare dynamic resources: ResourceClaim "
+                       "train-0.channel is being unprepared");
+        WHY("train-0", "being-unprepared", COMMAND_PROBLEM);
+}
+
 static void a_kubelet_that_may_not_read_the_claim_yet_retries(void **state) {
         (void)state;
         pod_is_created(
@@ -786,6 +794,7 @@ int main(void) {
                 T(a_claim_that_was_unprepared_too_early_is_named),
                 T(a_claim_that_the_kubelet_has_forgotten_is_named),
                 T(a_lost_claim_of_another_driver_is_no_cause_of_this_driver),
+                T(a_claim_that_is_being_unprepared_is_named),
                 T(a_kubelet_that_may_not_read_the_claim_yet_retries),
                 T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
