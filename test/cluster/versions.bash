@@ -25,5 +25,7 @@ in_api_version() {
 	esac
 }
 
-# since MINOR REASON: skips the test with an older Kubernetes, for this reason.
-since() { (($(k version -o json | jq -r '.serverVersion.minor | tonumber') >= $1)) || skip "$2"; }
+# at_least MINOR: the cluster has this version of Kubernetes or a newer one. since MINOR REASON: otherwise the test is
+# skipped, for this reason.
+at_least() { (($(k version -o json | jq -r '.serverVersion.minor | tonumber') >= $1)); }
+since() { at_least "$1" || skip "$2"; }

@@ -17,6 +17,7 @@ teardown() {
 	k -n "$driver_ns" annotate --overwrite daemonset compute-domains-kubelet-plugin compute-domain-daemon "example.com/test=$RANDOM" >/dev/null
 	"$cluster/host-imex" all stop
 	knob 1 STATUS=
+	[[ -z ${held:-} ]] || { kill -CONT $held; kubelet_verbosity 1; } || true
 	for pid in $(pids_of_pod "$ns" old sleep 2>/dev/null); do kill -KILL "$pid"; done
 	k -n "$ns" delete pods --all --force --grace-period=0 >/dev/null 2>&1
 	plugins_settle
@@ -132,4 +133,53 @@ forbid_plugins() {
 		"kubectl label namespace $driver_ns pod-security.kubernetes.io/enforce=privileged --overwrite"
 	confined late d NoFreeChannel NoChannelOffered
 	[[ $answer != *PodSecurity* ]]
+}
+
+# kubelet_verbosity V: sets the verbosity of the kubelet of node-0. unprepare_called UID: this kubelet has called
+# Unprepare for the claim.
+kubelet_verbosity() { printf %s "$1" | k replace --raw /api/v1/nodes/node-0/proxy/debug/flags/v -f - >/dev/null; }
+unprepare_called() { (. "$cluster/lib.bash" && grep -F -A 5 'Calling NodeUnprepareResource' "$state/nodes/0/kubelet.log" | grep -qF "$1"); }
+# gate_runs: the claim of the pod "second" counts as prepared, and its init container runs.
+gate_runs() { [[ -n $(k -n "$ns" get pod second -o jsonpath='{.status.initContainerStatuses[0].state.running.startedAt}') ]]; }
+
+# failure: a pod joins during the last Unprepare of its claim -> it starts, or `why` names the kubelet's bug
+# bats test_tags=matrix,long
+@test "a pod that joins during the last Unprepare of its claim starts later, or why names the bug of its kubelet" {
+	local node='nodeSelector: {kubernetes.io/hostname: node-0}' uid
+	domain d
+	k -n "$ns" apply -f - >/dev/null <<-END
+		$(one_device ResourceClaim "$(config "$(domain_uid d)")")
+		metadata: {name: both}
+	END
+	claims_pod first "$node" channel=both
+	running first 90
+	uid=$(k -n "$ns" get resourceclaim both -o jsonpath='{.metadata.uid}')
+	# The plugin gets the call, and does not answer.
+	held=$(pids_of_pod "$driver_ns" "$(plugin_pod 0)" compute-domain-kubelet-plugin)
+	kubelet_verbosity 4
+	kill -STOP $held
+	k -n "$ns" delete pod first --wait=false >/dev/null
+	eventually 30 unprepare_called "$uid"
+	claims_pod second "$node
+  initContainers: [{name: gate, image: 'compute-domains/busybox:test', imagePullPolicy: Never, command: [sh, -c, 'until [ -e /tmp/open ]; do sleep 0.1; done']}]" channel=both
+	if at_least 37; then
+		eventually 20 why_is pod/second BeingUnprepared
+		named BeingUnprepared user "the kubelet of node-0 *"
+	else
+		eventually 20 gate_runs
+	fi
+	kill -CONT $held
+	gone pod/first
+	eventually 100 gate_runs # a kubelet retries after 60 to 90 s
+	k -n "$ns" exec second -c gate -- touch /tmp/open
+	if ! at_least 37; then
+		eventually 30 why_is pod/second UnpreparedEarly
+		named UnpreparedEarly user "container main: *unable to get claim info for ResourceClaim both *"
+		as_viewer pod/second
+		named UnpreparedEarly user "container main: *unable to get claim info for ResourceClaim both *"
+		k -n "$ns" delete pod second >/dev/null
+		claims_pod second "$node" channel=both
+	fi
+	running second
+	has_channel second
 }
