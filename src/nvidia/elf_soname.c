@@ -91,8 +91,7 @@ static int find_name(const struct image *m, char ret[static ELF_SONAME_SIZE], st
         bool named = false;
         for (size_t i = 0; d && i < ENTRIES_MAX && i < d->p_filesz / sizeof(Elf64_Dyn); i++) {
                 Elf64_Dyn entry;
-                if (d->p_offset > INT64_MAX ||
-                    elf_soname_read_at(m->fd, d->p_offset + i * sizeof entry, &entry, sizeof entry, e) < 0)
+                if (elf_soname_read_at(m->fd, d->p_offset + i * sizeof entry, &entry, sizeof entry, e) < 0)
                         return err_wrap(e, "its dynamic section");
                 if (entry.d_tag == DT_NULL)
                         break;
