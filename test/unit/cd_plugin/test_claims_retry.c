@@ -97,6 +97,24 @@ static void claim_of(const char *consumers) {
         api_claim_json("user", "c1", json);
 }
 
+static void prepares(const char *name, const char *uid) {
+        struct dra_op op = { 0 };
+        prepare(&op, name, uid);
+        world_wait(&op, PREPARED);
+}
+
+/* IMEX is READY, but the claim c1 cannot be prepared until facts_usable(true). */
+static void fails_without_driver(void) {
+        daemon_ready();
+        facts_usable(false);
+        fails("c1", CLAIM_1);
+}
+
+static void imex_is_ready(void) {
+        daemon_ready();
+        world_turn();
+}
+
 static int setup_retries(void **state) {
         if (world_setup(state) < 0)
                 return -1;
@@ -115,19 +133,16 @@ static int setup_retries(void **state) {
 /* failure: IMEX becomes READY after a Prepare has failed -> the plugin asks the kubelet to retry at once */
 static void the_kubelet_is_asked_to_retry_when_imex_is_ready(void **state) {
         (void)state;
-        struct dra_op op = { 0 };
         fails("c1", CLAIM_1);
         pass(5000);
         assert_false(is_asked("pod-c1"));
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_true(take_request("pod-c1"));
         /* It has changed nothing. */
         assert_null(world_cdi(CLAIM_1));
         assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_STARTED);
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "waiting");
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, PREPARED);
+        prepares("c1", CLAIM_1);
         pass(RETRY_PAUSE_MAX_MS);
         assert_false(is_asked("pod-c1"));
 }
@@ -136,10 +151,8 @@ static void the_kubelet_is_asked_to_retry_when_imex_is_ready(void **state) {
  */
 static void the_kubelet_is_asked_to_retry_when_the_device_is_free(void **state) {
         (void)state;
-        struct dra_op one = { 0 };
         daemon_ready();
-        prepare(&one, "c1", CLAIM_1);
-        world_wait(&one, PREPARED);
+        prepares("c1", CLAIM_1);
         fails("c2", CLAIM_2);
         assert_false(is_asked("pod-c2"));
         unprepare("c1", CLAIM_1);
@@ -147,8 +160,7 @@ static void the_kubelet_is_asked_to_retry_when_the_device_is_free(void **state) 
         assert_true(is_asked("pod-c2"));
         assert_false(is_asked("pod-c1"));
         /* It does not hold the device. */
-        prepare(&one, "c1", CLAIM_1);
-        world_wait(&one, PREPARED);
+        prepares("c1", CLAIM_1);
 }
 
 /* failure: the API server answers again after a Prepare has failed -> the plugin asks the kubelet to retry
@@ -190,8 +202,7 @@ static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
         claims_cancelled(w.claims, &op, TAILQ_FIRST(&w.claims->ops));
         world_turn();
         assert_false(is_asked("pod-c1"));
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_true(is_asked("pod-c1"));
 }
 
@@ -199,7 +210,7 @@ static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
  * to retry [host] */
 static void the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim(void **state) {
         (void)state;
-        struct dra_op op = { .timeout_ms = TIMEOUT_MS }, again = { 0 };
+        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
         daemon_ready();
         w.disk_hangs = true;
         faults_hold("fsync");
@@ -214,16 +225,13 @@ static void the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim(voi
         world_turn();
         assert_true(is_asked("pod-c1"));
         api.down = true;
-        prepare(&again, "c1", CLAIM_1);
-        world_wait(&again, PREPARED);
+        prepares("c1", CLAIM_1);
         api.down = false;
 }
 
 static void the_pause_between_two_requests_grows(void **state) {
         (void)state;
-        daemon_ready();
-        facts_usable(false);
-        fails("c1", CLAIM_1);
+        fails_without_driver();
         static const unsigned pauses_ms[] = { 0, 2000, 4000, 8000, 16000, 32000, 60000, 60000 };
         uint64_t asked_ms = 0;
         for (size_t i = 0; i < ARRAY_LEN(pauses_ms); i++) {
@@ -246,9 +254,7 @@ static void the_pause_between_two_requests_grows(void **state) {
 
 static void a_cause_that_returns_during_the_pause_sends_no_request(void **state) {
         (void)state;
-        daemon_ready();
-        facts_usable(false);
-        fails("c1", CLAIM_1);
+        fails_without_driver();
         facts_usable(true);
         assert_true(take_request("pod-c1"));
         facts_usable(false);
@@ -291,8 +297,7 @@ static void a_prepare_is_kept_for_a_limited_time(void **state) {
         fails("c1", CLAIM_1);
         pass(RETRY_KEEP_MS + 1000);
         assert_true(TAILQ_EMPTY(&w.claims->failed));
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_false(is_asked("pod-c1"));
 }
 
@@ -301,8 +306,7 @@ static void an_unprepared_claim_is_not_retried(void **state) {
         fails("c1", CLAIM_1);
         unprepare("c1", CLAIM_1);
         assert_true(TAILQ_EMPTY(&w.claims->failed));
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_false(is_asked("pod-c1"));
 }
 
@@ -314,8 +318,7 @@ static void a_claim_of_a_deleted_domain_is_not_retried(void **state) {
         world_wait(&op, FAILED);
         api_domain("user", "cd", DOMAIN_A, true);
         pass(2000);
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_false(is_asked("pod-c1"));
         assert_true(TAILQ_EMPTY(&w.claims->failed));
 }
@@ -340,8 +343,7 @@ static void each_pod_of_a_claim_is_retried(void **state) {
         (void)state;
         claim_of(TWO_PODS);
         fails("c1", CLAIM_1);
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_true(is_asked("pod-c1") && is_asked("pod-d"));
 }
 
@@ -367,8 +369,7 @@ static void a_pod_with_another_uid_is_left_alone(void **state) {
         (void)state;
         fails("c1", CLAIM_1);
         put_pod("pod-c1", "another");
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_false(is_asked("pod-c1"));
 }
 
@@ -378,8 +379,7 @@ static void other_consumers_are_left_alone(void **state) {
         claim_of("{\"apiGroup\":\"example.com\",\"resource\":\"podgroups\",\"name\":\"pod-c1\",\"uid\":"
                  "\"p\"}");
         fails("c1", CLAIM_1);
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         requests = api.requests;
         pass(5000);
         assert_false(is_asked("pod-c1"));
@@ -407,19 +407,23 @@ static void put_waiting(const char *name) {
         put_member(name, "gang", "n0", "Pending", "");
 }
 
+/* The PodGroup has the claim c1, and this pod of it waits on the node. */
+static void group_waits(const char *pod) {
+        claim_of(GROUP);
+        put_waiting(pod);
+}
+
 /* failure: a Prepare for the pods of a PodGroup has failed -> its pods that wait on the node are retried */
 static void the_waiting_pods_of_a_group_are_retried(void **state) {
         (void)state;
-        claim_of(GROUP);
-        put_waiting("one");
+        group_waits("one");
         put_waiting("two");
         put_member("running", "gang", "n0", "Running", "");
         put_member("elsewhere", "gang", "another-node", "Pending", "");
         put_member("stranger", "another", "n0", "Pending", "");
         put_member("deleted", "gang", "n0", "Pending", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
         fails("c1", CLAIM_1);
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_true(is_asked("one") && is_asked("two"));
         assert_false(is_asked("running"));
         assert_false(is_asked("elsewhere"));
@@ -432,8 +436,7 @@ static void the_waiting_pods_of_a_group_are_retried(void **state) {
 static void a_prepare_for_one_pod_of_a_group_does_not_end_the_wait_of_another(void **state) {
         (void)state;
         struct dra_op op = { 0 };
-        claim_of(GROUP);
-        put_waiting("two");
+        group_waits("two");
         facts_usable(false);
         fails("c1", CLAIM_1);
         prepare(&op, "c1", CLAIM_1);
@@ -446,11 +449,8 @@ static void a_prepare_for_one_pod_of_a_group_does_not_end_the_wait_of_another(vo
 
 static void the_pause_of_a_group_grows(void **state) {
         (void)state;
-        claim_of(GROUP);
-        put_waiting("one");
-        daemon_ready();
-        facts_usable(false);
-        fails("c1", CLAIM_1);
+        group_waits("one");
+        fails_without_driver();
         facts_usable(true);
         assert_true(is_asked("one"));
         put_waiting("one");
@@ -488,8 +488,7 @@ static void only_the_pods_of_the_node_are_retried_when_a_claim_has_many(void **s
         claim_of(buf_str(&pods));
         fails("c1", CLAIM_1);
         unsigned requests = api.requests;
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_true(is_asked("s0"));
         assert_false(is_asked("s1"));
         assert_false(is_asked("stranger"));
@@ -499,27 +498,20 @@ static void only_the_pods_of_the_node_are_retried_when_a_claim_has_many(void **s
 /* failure: the plugin may not list pods -> the kubelet retries the pods of a PodGroup by itself */
 static void a_denied_list_of_pods_changes_nothing_else(void **state) {
         (void)state;
-        struct dra_op op = { 0 };
-        claim_of(GROUP);
-        put_waiting("one");
+        group_waits("one");
         fails("c1", CLAIM_1);
         api.fails_for = ""; /* lists */
         api.fails_with = ERR_DENIED;
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         api.fails_for = NULL;
         assert_false(is_asked("one"));
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, PREPARED);
+        prepares("c1", CLAIM_1);
 }
 
 static void a_process_can_end_while_it_lists_pods(void **state) {
         (void)state;
-        claim_of(GROUP);
-        put_waiting("one");
-        daemon_ready();
-        facts_usable(false);
-        fails("c1", CLAIM_1);
+        group_waits("one");
+        fails_without_driver();
         api.down = true;
         facts_usable(true);
         world_stop(w.claims);
@@ -533,16 +525,13 @@ static void a_process_can_end_while_it_lists_pods(void **state) {
  */
 static void a_denied_request_changes_nothing_else(void **state) {
         (void)state;
-        struct dra_op op = { 0 };
         fails("c1", CLAIM_1);
         api.fails_for = "pod-c1";
         api.fails_with = ERR_DENIED;
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         api.fails_for = NULL;
         assert_false(is_asked("pod-c1"));
-        prepare(&op, "c1", CLAIM_1);
-        world_wait(&op, PREPARED);
+        prepares("c1", CLAIM_1);
 }
 
 static void without_the_flag_nothing_is_kept(void **state) {
@@ -553,16 +542,13 @@ static void without_the_flag_nothing_is_kept(void **state) {
         claims_registered(w.claims);
         fails("c1", CLAIM_1);
         assert_true(TAILQ_EMPTY(&w.claims->failed));
-        daemon_ready();
-        world_turn();
+        imex_is_ready();
         assert_false(is_asked("pod-c1"));
 }
 
 static void a_process_can_end_with_kept_prepares_and_requests(void **state) {
         (void)state;
-        daemon_ready();
-        facts_usable(false);
-        fails("c1", CLAIM_1);
+        fails_without_driver();
         fails("c2", CLAIM_2);
         api.down = true;
         facts_usable(true);
