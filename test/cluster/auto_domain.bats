@@ -19,8 +19,7 @@ setup_file() {
 }
 teardown_file() {
 	k delete --ignore-not-found -f "$schemas" >/dev/null
-	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
-	"$cluster/host-imex" all stop
+	channels_end
 }
 setup() { ns_begin; }
 teardown() { ns_end; }

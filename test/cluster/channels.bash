@@ -15,6 +15,18 @@ with_new_channels() {
 	for i in 0 1 2 3; do eventually 60 places "$i" 16; done
 }
 
+# For setup_file: four nodes whose hosts run IMEX, and the driver with channels for each ComputeDomain.
+channels_begin() {
+	"$cluster/up" 4
+	"$cluster/host-imex" all start
+	with_new_channels
+}
+# For teardown_file. The driver deletes the ResourceSlice of shared claims only when it is uninstalled.
+channels_end() {
+	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
+	"$cluster/host-imex" all stop
+}
+
 # channels_of POD: prints the numbers of the IMEX channels in a pod, sorted. The name of each file must match its
 # minor number.
 channels_of() {

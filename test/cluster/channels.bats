@@ -6,12 +6,8 @@
 load driver
 load channels
 
-setup_file() {
-	"$cluster/up" 4
-	"$cluster/host-imex" all start
-	with_new_channels
-}
-teardown_file() { "$cluster/host-imex" all stop; }
+setup_file() { channels_begin; }
+teardown_file() { channels_end; }
 setup() {
 	ns_begin
 	k -n default delete events --all >/dev/null

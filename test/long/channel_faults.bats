@@ -6,13 +6,9 @@
 load ../cluster/driver
 load ../cluster/channels
 
-setup_file() {
-	"$cluster/up" 4
-	"$cluster/host-imex" all start
-	with_new_channels
-}
+setup_file() { channels_begin; }
 teardown_file() {
-	"$cluster/host-imex" all stop
+	channels_end
 	with_driver 4
 }
 setup() { ns_begin; }

@@ -17,12 +17,10 @@ channel_values=(--set featureGates.HostManagedIMEX=true --set resources.computeD
 	--set resources.computeDomains.imex.isolation=channel)
 
 setup_file() {
-	"$cluster/up" 4
-	"$cluster/host-imex" all start
-	with_new_channels # here, so that the plugin of node-0 can unprepare the claim of its earlier daemon
+	channels_begin # here, so that the plugin of node-0 can unprepare the claim of its earlier daemon
 }
 teardown_file() {
-	"$cluster/host-imex" all stop
+	channels_end
 	with_driver 4
 }
 setup() {

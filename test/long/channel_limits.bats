@@ -10,14 +10,10 @@ load ../cluster/kill_points
 channel_values=(--set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.hostProbeInterval=1s
 	--set resources.computeDomains.imex.isolation=channel)
 
-setup_file() {
-	"$cluster/up" 4
-	"$cluster/host-imex" all start
-	with_new_channels
-}
+setup_file() { channels_begin; }
 teardown_file() {
 	all_count ''
-	"$cluster/host-imex" all stop
+	channels_end
 	with_driver 4
 }
 setup() {

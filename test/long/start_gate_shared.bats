@@ -5,15 +5,8 @@
 load ../cluster/driver
 load ../cluster/channels
 
-setup_file() {
-	"$cluster/up" 4
-	"$cluster/host-imex" all start
-	with_new_channels
-}
-teardown_file() {
-	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
-	"$cluster/host-imex" all stop
-}
+setup_file() { channels_begin; }
+teardown_file() { channels_end; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 

@@ -23,8 +23,7 @@ teardown_file() {
 	local name
 	k delete topologies.kueue.x-k8s.io,resourceflavors.kueue.x-k8s.io,clusterqueues.kueue.x-k8s.io --all --ignore-not-found >/dev/null || true
 	for name in jobset lws mpi-operator kueue; do without_operator "$name"; done
-	k delete resourceslice compute-domain.nvidia.com-shared --ignore-not-found >/dev/null
-	"$cluster/host-imex" all stop
+	channels_end
 }
 setup() { ns_begin; }
 teardown() {
