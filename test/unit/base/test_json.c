@@ -268,6 +268,114 @@ static void strict_refuses_unknown_and_duplicate_fields(void **state) {
                      "inner.request: a string with a NUL character");
 }
 
+/* RFC 3339, as Kubernetes and its clients write it. */
+static void times_follow_rfc_3339(void **state) {
+        static const struct {
+                const char *text;
+                int64_t s;
+        } good[] = {
+                { "1970-01-01T00:00:00Z", 0 },
+                { "2026-01-02t02:04:05z", 1767319445 },
+                { "2026-01-02T02:04:05.0123456789Z", 1767319445 },
+                { "2026-01-02T03:04:05.9+01:00", 1767319445 },
+                { "2026-01-01T23:34:05-02:30", 1767319445 },
+                { "1969-12-31T23:59:59Z", -1 },
+                { "2009-09-19T19:09:09Z", 1253387349 },
+        };
+        static const char *const bad[] = {
+                "",
+                "2026-01-02T02:04:05",
+                "2026-01-02T02:04:05Zx",
+                "2026-01-02T02:04:05.12/Z",
+                "2026-01-02T02:04:05.12:Z",
+                "202/-01-02T02:04:05Z",
+                "202:-01-02T02:04:05Z",
+                "2026:01-02T02:04:05Z",
+                "2026-01:02T02:04:05Z",
+                "2026-01-02 02:04:05Z",
+                "2026-01-02T02-04:05Z",
+                "2026-01-02T02:04-05Z",
+                "2026-01-02T02:04:05+0100",
+                "2026-01-02T02:04:05+01:0",
+                "2026-01-02T02:04:05+01:000",
+                "2026-01-02T02:04:05+01-00",
+                "2026-01-02T02:04:05*01:00",
+        };
+        int64_t s;
+        for (size_t i = 0; i < ARRAY_LEN(good); i++)
+                if (!jd_time(good[i].text, &s) || s != good[i].s)
+                        fail_msg("%s", good[i].text);
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                if (jd_time(bad[i], &s))
+                        fail_msg("%s", bad[i]);
+}
+
+static void the_largest_integer_is_read(void **state) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        struct doc d;
+        struct err e;
+        assert_int_equal(
+                decode("{\"inner\":{\"request\":\"a\",\"n\":9223372036854775807}}", false, a, &d, &e), 0);
+        assert_int_equal(d.inner.n, INT64_MAX);
+        assert_fails("{\"inner\":{\"request\":\"a\",\"n\":9223372036854775808}}", false,
+                     "inner.n: not an integer");
+}
+
+static void a_missing_key_has_no_value(void **state) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        struct doc d;
+        struct err e;
+        assert_int_equal(decode("{\"labels\":{\"b\":\"1\",\"d\":\"2\"}}", false, a, &d, &e), 0);
+        assert_string_equal(jd_pair_get(d.labels, d.n_labels, "d"), "2");
+        static const char *const missing[] = { "", "a", "c", "e" };
+        for (size_t i = 0; i < ARRAY_LEN(missing); i++)
+                assert_null(jd_pair_get(d.labels, d.n_labels, missing[i]));
+}
+
+/* Decodes a text behind which no byte follows. */
+static int decode_exact(const char *text, struct err *e) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(0);
+        size_t n = strlen(text);
+        _cleanup_(freep) char *exact = memcpy(xmalloc(n), text, n);
+        struct doc d = { 0 };
+        return jd_decode_text(f_doc, (struct str){ exact, n }, "", a, &d, e);
+}
+
+/* failure: JSON nests deeply -> it is read up to 64 levels, and refused beyond them */
+static void nesting_is_counted_outside_of_texts(void **state) {
+        char text[1024];
+        struct err e;
+        for (size_t n = 63; n <= 64; n++) { /* and the object around them */
+                strcpy(text, "{\"raw\":");
+                size_t at = strlen(text);
+                memset(text + at, '[', n);
+                memset(text + at + n, ']', n);
+                strcpy(text + at + 2 * n, "}");
+                assert_int_equal(decode_exact(text, &e), n == 63 ? 0 : -1);
+                *text = '\0';
+                for (size_t i = 0; i <= n; i++)
+                        strcat(text, "{\"raw\":");
+                strcat(text, "1");
+                for (size_t i = 0; i <= n; i++)
+                        strcat(text, "}");
+                assert_int_equal(decode_exact(text, &e), n == 63 ? 0 : -1);
+                assert_true(n == 63 || strstr(e.msg, "deeper"));
+        }
+        memset(text, '[', 65); /* The last byte counts. */
+        text[65] = '\0';
+        assert_int_equal(decode_exact(text, &e), -1);
+        assert_non_null(strstr(e.msg, "deeper"));
+        /* Levels that end, and brackets in texts, do not count. */
+        strcpy(text, "{\"raw\":[");
+        for (size_t i = 0; i < 70; i++)
+                strcat(text, "[],{},");
+        strcat(text, "\"\\\""); /* an escaped quote does not end a text */
+        for (size_t i = 0; i < 35; i++)
+                strcat(text, "[{");
+        strcat(text, "\\\\\"]}");
+        assert_int_equal(decode_exact(text, &e), 0);
+}
+
 static void refuses_absurd_nesting(void **state) {
         (void)state;
         char deep[400];
@@ -299,6 +407,65 @@ static void writes_the_same_text_as_go(void **state) {
                             "\"b\":true,\"r\":{\"x\":1},"
                             "\"t\":\"2026-01-02T02:04:05Z\",\"m\":\"2026-01-02T02:04:05.000042Z\"}");
         buf_done(&b);
+}
+
+static void the_ends_of_texts_and_numbers_are_written(void **state) {
+        const struct {
+                struct str in;
+                const char *out, *go; /* NULL: the same */
+        } c[] = {
+                { STR(""), "\"\"", NULL },
+                { STR("a"), "\"a\"", NULL },
+                { { "abc", 2 }, "\"ab\"", NULL },
+                { STR("a\""), "\"a\\\"\"", NULL },
+                { STR("\x7f"), "\"\x7f\"", NULL },
+                { STR("\x80"), "\"\xef\xbf\xbd\"", NULL },
+                { STR("\b\f"), "\"\\u0008\\u000c\"", "\"\\b\\f\"" },
+                { STR("\xe2\x80\xa9"), "\"\xe2\x80\xa9\"", "\"\\u2029\"" },
+                { STR("\xe2\x80\xaa"), "\"\xe2\x80\xaa\"", NULL },
+                { STR("\xe2\x81\xa8"), "\"\xe2\x81\xa8\"", NULL },
+                { { "\xe2\x80\xa8", 2 }, "\"\xef\xbf\xbd\xef\xbf\xbd\"", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(c); i++)
+                for (int go = 0; go < 2; go++) {
+                        _cleanup_(buf_done) struct buf b = BUF_INIT(1000);
+                        struct jw w = { .out = &b, .go_escape = go };
+                        jw_strn(&w, NULL, c[i].in);
+                        assert_string_equal(buf_str(&b), go && c[i].go ? c[i].go : c[i].out);
+                }
+        static const struct {
+                int64_t in;
+                const char *out;
+        } n[] = { { 0, "0" }, { 1, "1" }, { -1, "-1" }, { INT64_MIN, "-9223372036854775808" } };
+        for (size_t i = 0; i < ARRAY_LEN(n); i++) {
+                _cleanup_(buf_done) struct buf b = BUF_INIT(1000);
+                struct jw w = JW(&b);
+                jw_int(&w, NULL, n[i].in);
+                assert_string_equal(buf_str(&b), n[i].out);
+        }
+}
+
+static void years_beyond_four_digits_are_written_in_full(void **state) {
+        static const struct {
+                int64_t s;
+                const char *out, *micro; /* micro: with microseconds; NULL: not checked */
+        } c[] = {
+                { -62167219200, "\"0000-01-01T00:00:00Z\"", "\"0000-01-01T00:00:00.000000Z\"" },
+                { -62167219201, "\"-001-12-31T23:59:59Z\"", NULL },
+                { 253402300799, "\"9999-12-31T23:59:59Z\"", "\"9999-12-31T23:59:59.000000Z\"" },
+                { 253402300800, "\"10000-01-01T00:00:00Z\"", NULL },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(c); i++) {
+                _cleanup_(buf_done) struct buf b = BUF_INIT(1000);
+                struct jw w = JW(&b);
+                jw_time(&w, NULL, c[i].s);
+                assert_string_equal(buf_str(&b), c[i].out);
+                buf_clear(&b);
+                w = JW(&b);
+                jw_time_micro(&w, NULL, c[i].s * 1000000);
+                if (c[i].micro)
+                        assert_string_equal(buf_str(&b), c[i].micro);
+        }
 }
 
 /* A text that was cut inside a character, or came from a program that does not write UTF-8. */
@@ -402,8 +569,14 @@ int main(void) {
                 cmocka_unit_test(names_the_place_of_an_error),
                 cmocka_unit_test(a_path_skips_missing_members),
                 cmocka_unit_test(strict_refuses_unknown_and_duplicate_fields),
+                cmocka_unit_test(times_follow_rfc_3339),
+                cmocka_unit_test(the_largest_integer_is_read),
+                cmocka_unit_test(a_missing_key_has_no_value),
+                cmocka_unit_test(nesting_is_counted_outside_of_texts),
                 cmocka_unit_test(refuses_absurd_nesting),
                 cmocka_unit_test(writes_the_same_text_as_go),
+                cmocka_unit_test(the_ends_of_texts_and_numbers_are_written),
+                cmocka_unit_test(years_beyond_four_digits_are_written_in_full),
                 cmocka_unit_test(writes_only_valid_utf8),
                 cmocka_unit_test(encodes_what_it_decodes),
                 cmocka_unit_test(a_text_that_does_not_fit_is_an_error),

@@ -39,6 +39,54 @@ static void reads_whole_numbers_only(void **state) {
         assert_false(str_to_i64(STR("-"), &v));
         assert_false(str_to_i64(STR("1 "), &v));
         assert_false(str_to_i64(STR("0x1"), &v));
+        assert_false(str_to_i64(STR("1/"), &v) || str_to_i64(STR("1:"), &v));
+        assert_true(str_to_i64(STR("1029"), &v) && v == 1029);
+        assert_true(str_to_i64((struct str){ "123", 2 }, &v) && v == 12);
+}
+
+static void texts_are_equal_if_each_byte_is(void **state) {
+        assert_true(str_eq(STR("a"), STR("a")) && str_eq(STR("ab"), STR("ab")));
+        assert_false(str_eq(STR("a"), STR("b")) || str_eq(STR("ab"), STR("ac")) ||
+                     str_eq(STR("a"), STR("ab")));
+        assert_true(str_eq((struct str){ NULL, 0 }, STR("")) && str_eq(STR(""), (struct str){ NULL, 0 }));
+}
+
+static void blank_space_is_trimmed_at_both_ends(void **state) {
+        assert_true(str_eq(str_trim(STR(" \t\n\v\f\ra b\r\f\v\n\t ")), STR("a b")));
+        assert_int_equal(str_trim(STR(" \t\r")).n, 0);
+        static const char *const kept[] = { "\b", "\x0e", "\x1f", "!" };
+        for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+                assert_int_equal(str_trim(str_from(kept[i])).n, 1);
+}
+
+/* The words of Go's strconv.ParseBool. */
+static void a_truth_value_has_the_words_of_go(void **state) {
+        static const char *const words[][2] = {
+                { "1", "0" },        { "t", "f" },        { "T", "F" },
+                { "true", "false" }, { "TRUE", "FALSE" }, { "True", "False" }
+        };
+        bool v;
+        for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+                v = false;
+                assert_true(str_to_bool(str_from(words[i][0]), &v) && v);
+                assert_true(str_to_bool(str_from(words[i][1]), &v) && !v);
+        }
+        assert_false(str_to_bool(STR(""), &v) || str_to_bool(STR("yes"), &v) ||
+                     str_to_bool(STR("true "), &v));
+}
+
+static void a_suffix_is_the_end_of_a_text(void **state) {
+        const char text[] = "a.json";
+        assert_true(str_ends(text, ".json") && str_ends(text, text) && str_ends(text, ""));
+        assert_false(str_ends(text + 1, text)); /* the text before it does not count */
+        assert_false(str_ends("a.jsom", ".json") || str_ends("a.jsoo", ".json") || str_ends(NULL, ""));
+}
+
+/* The published vectors of FNV-1a. */
+static void a_hash_is_fnv_1a(void **state) {
+        assert_int_equal(str_fnv64("", 0), 0xcbf29ce484222325);
+        assert_int_equal(str_fnv64("a", 1), 0xaf63dc4c8601ec8c);
+        assert_int_equal(str_fnv64("foobar", 6), 0x85944171f73967e8);
 }
 
 static void names_are_valid_where_kubernetes_accepts_them(void **state) {
@@ -54,8 +102,10 @@ static void names_are_valid_where_kubernetes_accepts_them(void **state) {
         longest[254] = '\0';
         assert_false(str_is_dns_subdomain(longest) || str_is_dns_label(longest + 254 - 64) ||
                      str_is_dns_label("a.b"));
-        static const char *const neither[] = { NULL, "",   "-a", "a-",   "A",    "a_b",      "a/b", "a b",
-                                               ".",  ".a", "a.", "a..b", "a.-b", "\xc3\xa4", "a\n" };
+        assert_true(str_is_dns_label("az09") && str_is_dns_label("9z") && str_is_dns_label("0-0"));
+        static const char *const neither[] = { NULL,  "",   "-a",  "a-",  "A",    "a_b",  "a/b",
+                                               "a b", ".",  ".a",  "a.",  "a..b", "a.-b", "\xc3\xa4",
+                                               "a\n", "a`", "a{b", "a:b", "/a" };
         for (size_t i = 0; i < ARRAY_LEN(neither); i++)
                 assert_false(str_is_dns_subdomain(neither[i]) || str_is_dns_label(neither[i]));
 }
@@ -69,6 +119,13 @@ static void a_uid_is_a_uuid_and_nothing_else(void **state) {
         assert_false(str_is_uuid("e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8/"));
         assert_false(str_is_uuid("e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d"));
         assert_false(str_is_uuid("e6d3a22d012a8-47f7-b55b-fdcbcf4e35d8"));
+        char text[] = "09afAF2d-12a8-47f7-b55b-fdcbcf4e35d0";
+        assert_true(str_is_uuid(text));
+        static const char no_digits[] = "/:@G`g";
+        for (size_t i = 0; i + 1 < sizeof no_digits; i++) {
+                text[35] = no_digits[i];
+                assert_false(str_is_uuid(text));
+        }
 }
 
 static void a_buf_stops_at_its_limit_and_stays_failed(void **state) {
@@ -89,6 +146,48 @@ static void a_buf_stops_at_its_limit_and_stays_failed(void **state) {
         _cleanup_(freep) char *s = buf_steal(&b);
         assert_string_equal(s, "llo");
         assert_string_equal(buf_str(&b), "");
+        buf_add(&b, "12345", 5); /* exactly the limit, at once */
+        assert_false(b.failed);
+        buf_clear(&b);
+        buf_add(&b, "123456", 6);
+        assert_true(b.failed);
+        assert_int_equal(b.n, 0);
+        buf_done(&b);
+}
+
+static void a_buf_grows_at_each_length(void **state) {
+        static const char digits[] = "0123456789012345678901234567890123456789012345678901234567890123456789";
+        char want[301] = "";
+        for (int n = 0; n <= 300; n++) {
+                struct buf once = BUF_INIT(1000), slowly = BUF_INIT(1000), formatted = BUF_INIT(1000);
+                memset(want, 'x', (size_t)n);
+                buf_adds(&once, want);
+                for (int i = 0; i < n; i++)
+                        buf_addc(&slowly, 'x');
+                buf_addc(&formatted, 'x'); /* allocates room */
+                buf_addf(&formatted, "%.*s", n ? n - 1 : 0, want);
+                assert_string_equal(buf_str(&once), want);
+                assert_string_equal(buf_str(&slowly), want);
+                assert_int_equal(strlen(buf_str(&formatted)), n ? n : 1);
+                assert_false(once.failed || slowly.failed || formatted.failed);
+                buf_done(&once);
+                buf_done(&slowly);
+                buf_done(&formatted);
+        }
+        struct buf b = BUF_INIT(1000);
+        buf_addf(&b, "%s", ""); /* an empty text is no failure */
+        assert_false(b.failed);
+        buf_adds(&b, digits);
+        buf_consume(&b, 0);
+        assert_string_equal(buf_str(&b), digits);
+        buf_consume(&b, sizeof digits - 2);
+        assert_string_equal(buf_str(&b), "9");
+        buf_consume(&b, 1);
+        assert_int_equal(b.n, 0);
+        buf_adds(&b, "ab");
+        buf_consume(&b, 3);
+        assert_int_equal(b.n, 0);
+        buf_done(&b);
 }
 
 static void a_field_is_found_in_a_list(void **state) {
@@ -220,10 +319,12 @@ static void a_text_is_cut_between_characters(void **state) {
 
 static void characters_follow_utf_8(void **state) {
         static const char *const good[] = { "a",
+                                            "\x7f",
                                             "\xc2\x80",
                                             "\xdf\xbf",
                                             "\xe0\xa0\x80",
                                             "\xed\x9f\xbf",
+                                            "\xee\x80\x80",
                                             "\xef\xbf\xbd",
                                             "\xf0\x90\x80\x80",
                                             "\xf4\x8f\xbf\xbf" };
@@ -235,6 +336,7 @@ static void characters_follow_utf_8(void **state) {
                                            "\xc3(",
                                            "\xe0\x9f\xbf",
                                            "\xed\xa0\x80",
+                                           "\xed\xbf\xbf",
                                            "\xe2\x82",
                                            "\xf0\x8f\xbf\xbf",
                                            "\xf4\x90\x80\x80",
@@ -248,14 +350,51 @@ static void characters_follow_utf_8(void **state) {
                          0); /* the end of the text comes first */
 }
 
+static void a_text_is_cut_before_the_character_that_does_not_fit(void **state) {
+        static const struct {
+                const char *text;
+                size_t n, cut;
+        } cases[] = {
+                { "", 0, 0 },
+                { "abc", 2, 2 },
+                { "abc", 3, 3 },
+                { "abc", 9, 3 },
+                { "\xc3\xa9x", 1, 0 },
+                { "\xc3\xa9x", 2, 2 },
+                { "a\xe2\x82\xac", 3, 1 },
+                { "\xf0\x9f\x98\x80x", 1, 0 },
+                { "\xf0\x9f\x98\x80x", 2, 0 },
+                { "\xf0\x9f\x98\x80x", 3, 0 },
+                { "\xf0\x9f\x98\x80x", 4, 4 },
+                /* Bytes that are not a part of a character are cut anywhere. */
+                { "\xc3\xa9\x80", 2, 2 },
+                { "\x80\x80\x80\x80\x80", 1, 1 },
+                { "\x80\x80\x80\x80\x80", 4, 4 },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                /* No byte precedes or follows the text. */
+                size_t n = strlen(cases[i].text);
+                char *exact = memcpy(xmalloc(n + !n), cases[i].text, n);
+                if (str_utf8_cut((struct str){ exact, n }, cases[i].n) != cases[i].cut)
+                        fail_msg("case %zu: %zu", i, str_utf8_cut((struct str){ exact, n }, cases[i].n));
+                free(exact);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(cuts_lines_with_and_without_a_final_newline),
                 cmocka_unit_test(cuts_fields_keeping_empty_ones),
                 cmocka_unit_test(reads_whole_numbers_only),
+                cmocka_unit_test(texts_are_equal_if_each_byte_is),
+                cmocka_unit_test(blank_space_is_trimmed_at_both_ends),
+                cmocka_unit_test(a_truth_value_has_the_words_of_go),
+                cmocka_unit_test(a_suffix_is_the_end_of_a_text),
+                cmocka_unit_test(a_hash_is_fnv_1a),
                 cmocka_unit_test(names_are_valid_where_kubernetes_accepts_them),
                 cmocka_unit_test(a_uid_is_a_uuid_and_nothing_else),
                 cmocka_unit_test(a_buf_stops_at_its_limit_and_stays_failed),
+                cmocka_unit_test(a_buf_grows_at_each_length),
                 cmocka_unit_test(a_field_is_found_in_a_list),
                 cmocka_unit_test(an_arena_zeroes_aligns_and_grows),
 #ifdef __SANITIZE_ADDRESS__
@@ -267,6 +406,7 @@ int main(void) {
                 cmocka_unit_test(a_text_that_is_too_long_loses_its_middle),
                 cmocka_unit_test(a_text_is_cut_between_characters),
                 cmocka_unit_test(characters_follow_utf_8),
+                cmocka_unit_test(a_text_is_cut_before_the_character_that_does_not_fit),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

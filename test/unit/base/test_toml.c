@@ -38,6 +38,8 @@ static void a_setting_in_all_its_spellings(void **state) {
                 "[\"fe\\u0061tures\"]\n\"\\U00000069gnore\" = true",
                 "\xef\xbb\xbf[features]\nother = false\nignore = true\n[next]\nignore = false",
                 "x = \"\"\"\n[features]\nignore = false\n\"\"\"\n[features]\nignore = true",
+                "[features] # with a\ttab\r\nignore = true # and no end of the line",
+                "a-b_c.\"d e\" = 'a\tb'\n[features]\nignore = true",
         };
         for (size_t i = 0; i < ARRAY_LEN(on); i++) {
                 if (answer(on[i]) != true)
@@ -96,6 +98,17 @@ static void an_error_names_its_line(void **state) {
                 { "x = [1,\n2", "line 2: a list without its end" },
                 { "x = { a = 1", "line 1: a table without its end" },
                 { "# \x01", "line 1: a control character in a comment" },
+                { "x = 1 # \x1f", "line 1: a control character in a comment" },
+                { "x = [ # \x7f\n]", "line 1: a control character in a comment" },
+                { "x = [ 1\n# \x01\n]", "line 2: a control character in a comment" },
+                { "x = \"\x1f\"", "line 1: a string without its end" },
+                { "x = '\x7f'", "line 1: a string without its end" },
+                { "x = \"\"\"a\"\"\"\"\"\"", "line 1: text after a value" },
+                { "x = { a }", "line 1: a key without '='" },
+                { "x = [ maybe ]", "line 1: a value was expected" },
+                { "[]", "line 1: a key was expected" },
+                { "x = \"\\udfff\"", "line 1: an escape of no character" },
+                { "x = \"\\U00110000\"", "line 1: an escape of no character" },
         };
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 if (answer(cases[i].text) != BROKEN || !strstr(e.msg, cases[i].expected))
@@ -168,8 +181,52 @@ static void a_setting_at_a_longer_path(void **state) {
         assert_int_equal(v.kind, TOML_OTHER);
 }
 
+/* failure: a TOML file has escaped characters -> they are read as UTF-8 */
+static void escapes_are_read_as_utf_8(void **state) {
+        static const struct {
+                const char *escape, *text;
+        } cases[] = {
+                { "\\u007f", "\x7f" },
+                { "\\u0080", "\xc2\x80" },
+                { "\\u07ff", "\xdf\xbf" },
+                { "\\u0800", "\xe0\xa0\x80" },
+                { "\\ud7ff", "\xed\x9f\xbf" },
+                { "\\ue000", "\xee\x80\x80" },
+                { "\\uffff", "\xef\xbf\xbf" },
+                { "\\U00010000", "\xf0\x90\x80\x80" },
+                { "\\U0010fFff", "\xf4\x8f\xbf\xbf" },
+                { "\\b\\t\\n\\f\\r\\\"\\\\", "\b\t\n\f\r\"\\" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct toml_value v;
+                char text[128];
+                snprintf(text, sizeof text, "[plugins.'io.x.cri'.containerd]\nname = \"%s\"",
+                         cases[i].escape);
+                find(text, &v);
+                assert_int_equal(v.kind, TOML_STRING);
+                assert_string_equal(v.text, cases[i].text);
+        }
+}
+
+static void a_key_has_at_most_1024_bytes(void **state) {
+        char text[1100];
+        for (int n = 1024; n <= 1025; n++) {
+                memset(text, 'k', (size_t)n);
+                strcpy(text + n, " = 1\n[features]\nignore = true");
+                assert_int_equal(answer(text), n == 1024 ? true : BROKEN);
+        }
+        assert_non_null(strstr(e.msg, "line 1: a key that is too long"));
+}
+
 static void nesting_is_limited(void **state) {
         (void)state;
+        char exact[200] = "x = ";
+        for (size_t n = 64; n <= 65; n++) {
+                memset(exact + 4, '[', n);
+                memset(exact + 4 + n, ']', n);
+                exact[4 + 2 * n] = '\0';
+                assert_int_equal(answer(exact), n == 64 ? UNSET : BROKEN);
+        }
         struct buf deep = BUF_INIT(4096);
         buf_adds(&deep, "x = ");
         for (int i = 0; i < 1000; i++)
@@ -195,6 +252,8 @@ int main(void) {
                 cmocka_unit_test(an_error_names_its_line),
                 cmocka_unit_test(values_of_all_kinds_are_skipped),
                 cmocka_unit_test(a_setting_at_a_longer_path),
+                cmocka_unit_test(escapes_are_read_as_utf_8),
+                cmocka_unit_test(a_key_has_at_most_1024_bytes),
                 cmocka_unit_test(nesting_is_limited),
                 cmocka_unit_test(a_nul_does_not_end_the_text),
         };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a terminal gets, options, and bundles. */
+/* Texts for a terminal, options, and views. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 
 #include "api/resources.h"
 #include "base/mem.h"
-#include "cli/bundle.h"
 #include "cli/options.h"
 #include "cli/term.h"
+#include "cli/view.h"
 #include "world/cluster.h"
 
 /* ---- terminal ---- */
@@ -139,55 +139,7 @@ static void wrong_options_are_errors(void **state) {
         }
 }
 
-/* ---- bundles ---- */
-
-static void a_bundle_has_the_same_objects_and_states_as_the_cluster(void **state) {
-        (void)state;
-        struct cluster *c = cluster_new();
-        struct buf tar = BUF_INIT(BUNDLE_MAX);
-        struct source *read;
-        struct view before, after;
-        struct err e;
-        cluster_put(c, &kube_pods,
-                    "{'metadata':{'namespace':'team-b','name':'p','managedFields':[]},'spec':{'containers':[{"
-                    "'name':'x','env':[{'name':'PASSWORD','value':'hunter2'}]}]}}");
-        cluster_fail(c, &kube_resource_slices, ERR_RETRY, "timed out");
-        cluster_fail(c, &kube_fabrics, ERR_DENIED, "forbidden");
-        struct bundle_writer *w = bundle_writer_new(cluster_source(c));
-        view_init(&before, bundle_writer_source(w));
-        view_read(&before, VIEW_NODES, NULL);
-        view_read(&before, VIEW_SLICES, NULL);
-        view_read(&before, VIEW_FABRICS, NULL);
-        view_read(&before, VIEW_PODS, "team-b");
-        bundle_writer_render(w, &tar);
-        assert_null(memmem(tar.p, tar.n, "hunter2", 7));
-        assert_null(memmem(tar.p, tar.n, "managedFields", 13));
-        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &read, &e), 0);
-        assert_string_equal(read->ns, "team-b");
-        assert_int_equal(read->now, cluster_source(c)->now);
-        assert_string_equal(read->server_version(read), "v1.36.3");
-        view_init(&after, read);
-        view_read(&after, VIEW_NODES, NULL);
-        view_read(&after, VIEW_SLICES, NULL);
-        view_read(&after, VIEW_FABRICS, NULL);
-        view_read(&after, VIEW_PODS, "team-b");
-        view_read(&after, VIEW_PODS, NULL); /* only one namespace was read */
-        view_read(&after, VIEW_CLAIMS, NULL);
-        assert_int_equal(after.kinds[VIEW_NODES].n, before.kinds[VIEW_NODES].n);
-        assert_int_equal(after.kinds[VIEW_PODS].n, 1);
-        assert_int_equal(view_state(&after, VIEW_NODES, NULL), VIEW_COMPLETE);
-        assert_int_equal(view_state(&after, VIEW_SLICES, NULL), VIEW_PARTIAL);
-        assert_int_equal(view_state(&after, VIEW_FABRICS, NULL), VIEW_UNREADABLE);
-        assert_int_equal(view_state(&after, VIEW_PODS, "team-b"), VIEW_COMPLETE);
-        assert_int_equal(view_state(&after, VIEW_PODS, NULL), VIEW_UNREADABLE);
-        assert_int_equal(view_state(&after, VIEW_CLAIMS, NULL), VIEW_UNREADABLE);
-        view_done(&before);
-        view_done(&after);
-        read->free(read);
-        bundle_writer_free(w);
-        buf_done(&tar);
-        cluster_free(c);
-}
+/* ---- views ---- */
 
 static void an_object_that_cannot_be_decoded_makes_its_list_partial(void **state) {
         (void)state;
@@ -203,18 +155,6 @@ static void an_object_that_cannot_be_decoded_makes_its_list_partial(void **state
         cluster_free(c);
 }
 
-static void what_is_no_bundle_is_refused(void **state) {
-        (void)state;
-        static const char *const cases[] = {
-                "", "no tar file at all, but long enough to be read as the beginning of a header"
-        };
-        struct source *s;
-        struct err e;
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                assert_int_equal(bundle_read_tar(str_from(cases[i]), NULL, &s, &e), -1);
-        assert_int_equal(bundle_open("/nonexistent", NULL, &s, &e), -1);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(texts_of_objects_cannot_control_the_terminal),
@@ -225,9 +165,7 @@ int main(void) {
                 cmocka_unit_test(ages_are_short),
                 cmocka_unit_test(options_of_kubectl_are_passed_on),
                 cmocka_unit_test(wrong_options_are_errors),
-                cmocka_unit_test(a_bundle_has_the_same_objects_and_states_as_the_cluster),
                 cmocka_unit_test(an_object_that_cannot_be_decoded_makes_its_list_partial),
-                cmocka_unit_test(what_is_no_bundle_is_refused),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -204,6 +204,31 @@ static void unknown_members_stay_unchanged(void **state) {
         buf_done(&b);
 }
 
+static void a_claim_without_devices_has_an_empty_list(void **state) {
+        struct checkpoint c = { .codec = &gpu_record_codec, .dialect = GPU_RECORD_MAIN };
+        struct checkpoint_claim *claim = checkpoint_put(&c, "uid-1", "ns", "a", STR("{}"));
+        checkpoint_set_devices(claim, NULL, 0);
+        assert_true(str_eq(claim->prepared, STR("[]")));
+        checkpoint_done(&c);
+}
+
+/* failure: the checkpoint's entry of a claim is corrupt -> the error is reported */
+static void a_corrupt_entry_is_an_error(void **state) {
+        static const char *const texts[] = { "7", "{\"preparedDevices\":7}", "[7]",
+                                             "[{\"devices\":[{\"gpu\":7}]}]",
+                                             "[{\"devices\":[{\"gpu\":{\"device\":7}}]}]" };
+        struct arena *a = arena_new(256);
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+                struct node_device *devices;
+                size_t n;
+                yyjson_doc *doc = json_parse(str_from(texts[i]), YYJSON_READ_NOFLAG, &e);
+                assert_int_equal(gpu_record_codec.decode(yyjson_doc_get_root(doc), a, &devices, &n, &e), -1);
+                assert_int_equal(e.kind, ERR_INVALID);
+                yyjson_doc_free(doc);
+        }
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_checkpoint_of_the_go_driver_is_written_unchanged),
@@ -213,6 +238,8 @@ int main(void) {
                 cmocka_unit_test(an_unprepared_claim_is_not_in_the_file),
                 cmocka_unit_test(a_status_is_written_as_gos_types_would),
                 cmocka_unit_test(unknown_members_stay_unchanged),
+                cmocka_unit_test(a_claim_without_devices_has_an_empty_list),
+                cmocka_unit_test(a_corrupt_entry_is_an_error),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/names.h"
@@ -132,6 +133,7 @@ static void an_xid_taints_the_named_mig_device_or_all(void **state) {
         assert_string_equal(taints(1), "");
         assert_string_equal(taints(2), "gpu.nvidia.com/xid=63:NoSchedule");
         assert_false(xid("GPU-1", 64, 2, 0)); /* another compute instance, which is not offered */
+        assert_false(xid("GPU-1", 64, 0, -1)); /* another GPU instance */
         assert_true(xid("GPU-1", 64, 2, -1));
         assert_string_equal(taints(2), "gpu.nvidia.com/xid=64:NoSchedule");
         assert_true(xid("GPU-1", 79, -1, -1));
@@ -153,6 +155,9 @@ static void only_the_lost_gpu_is_tainted(void **state) {
         assert_true(health_unwatched(health)); /* the GPU stays lost without a watch */
         assert_string_equal(taints(2),
                             "gpu.nvidia.com/gpu-lost=:NoSchedule gpu.nvidia.com/unmonitored=:None");
+        assert_true(xid("GPU-1", 79, 2, 1)); /* all taints at once */
+        assert_int_equal(health_count(health, &devices, GPU_TAINT_XID, "NoSchedule"), 1);
+        health_forget_xids(health);
         watched("GPU-0", 0, "GPU-1", 0);
         assert_string_equal(taints(2), "");
 }
@@ -190,22 +195,46 @@ static void an_invalid_xid_is_named_and_the_others_count(void **state) {
         assert_true(str_eq(bad, STR("x79")));
         assert_true(xids_of_programs(&x, 48) && xids_of_programs(&x, 63) && xids_of_programs(&x, 13));
         assert_false(xids_of_programs(&x, 79));
+        assert_false(xids_of_programs(&x, 0));
+        assert_false(xids_add(&x, "-1", &bad));
+        assert_true(str_eq(bad, STR("-1")));
+        assert_true(xids_add(&x, "0", &bad));
+        assert_true(xids_of_programs(&x, 0));
+}
+
+static void at_most_256_xids_can_be_added(void **state) {
+        struct xids x = { 0 };
+        struct str bad = { 0 };
+        char word[16];
+        (void)state;
+        for (int i = 0; i < XIDS_ADDED_MAX; i++) {
+                snprintf(word, sizeof word, "%d", 1000 + i);
+                assert_true(xids_add(&x, word, &bad));
+        }
+        assert_true(xids_of_programs(&x, 1000) && xids_of_programs(&x, 1000 + XIDS_ADDED_MAX - 1));
+        assert_false(xids_of_programs(&x, 109 + 1)); /* the number after the last one that NVIDIA lists */
+        assert_false(xids_add(&x, "2000", &bad));
+        assert_true(str_eq(bad, STR("2000")));
+        assert_false(xids_of_programs(&x, 2000));
 }
 
 /* MIG is reconfigured many times, each time with devices that report XIDs. */
 static void the_number_of_remembered_xids_is_limited(void **state) {
         struct gpu_device d = { .kind = GPU_FULL, .name = "gpu-0" };
         (void)state;
+        const struct offered_taint *t;
         for (int i = 0; i < 3000; i++) {
                 d.uuid = arena_printf(arena, "GPU-%d", i);
                 struct nvml_event ev = { .kind = NVML_XID, .uuid = str_from(d.uuid), .xid = 79 };
                 assert_true(health_xid(health, &(struct gpu_devices){ .items = &d, .n = 1 }, &ev, on_reported,
                                        NULL));
+                assert_int_equal(health_taints(health, &d, arena, &t), 1);
+                /* The 1024 newest are remembered. */
+                d.uuid = arena_printf(arena, "GPU-%d", i < 1024 ? 0 : i - 1023);
+                assert_int_equal(health_taints(health, &d, arena, &t), 1);
+                d.uuid = arena_printf(arena, "GPU-%d", i - 1024);
+                assert_int_equal(health_taints(health, &d, arena, &t), 0);
         }
-        const struct offered_taint *t;
-        assert_int_equal(health_taints(health, &d, arena, &t), 1);
-        d.uuid = "GPU-0";
-        assert_int_equal(health_taints(health, &d, arena, &t), 0);
 }
 
 /* ---- state across a restart ---- */
@@ -280,6 +309,9 @@ static void a_corrupt_health_record_is_an_error(void **state) {
                 assert_int_equal(recall(texts[i], strlen(texts[i]), "boot-1"), -1);
         assert_int_equal(recall(negative, sizeof negative - 1, "boot-1"), 0);
         assert_string_equal(taints(0), "");
+        static const char zero[] = "{\"bootID\":\"boot-1\",\"xids\":[{\"uuid\":\"GPU-0\",\"xid\":0}]}";
+        assert_int_equal(recall(zero, sizeof zero - 1, "boot-1"), 0);
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=0:NoSchedule");
 }
 
 int main(void) {
@@ -293,6 +325,7 @@ int main(void) {
                 T(a_gpu_that_cannot_be_watched_is_reported_and_stays_usable),
                 T(the_same_answer_changes_nothing),
                 T(an_invalid_xid_is_named_and_the_others_count),
+                T(at_most_256_xids_can_be_added),
                 T(the_number_of_remembered_xids_is_limited),
                 T(xids_of_this_boot_outlive_the_process),
                 T(a_lost_gpu_stays_lost_until_nvml_answers),

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,6 +30,21 @@ static size_t size;
 static char name[ELF_SONAME_SIZE];
 static struct err e;
 
+/* The call of pread() that fails, from 1; 0: none. */
+static struct {
+        unsigned at, n;
+        int with;
+} fails;
+
+ssize_t __real_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread64(int fd, void *to, size_t n, off_t at) {
+        if (++fails.n != fails.at)
+                return __real_pread64(fd, to, n, at);
+        errno = fails.with;
+        return -1;
+}
+
 static void set_segments(size_t n) {
         lib.h.e_phnum = (Elf64_Half)n;
         size = offsetof(struct library, segments) + n * sizeof *lib.segments;
@@ -51,17 +67,17 @@ static int setup(void **state) {
         };
         set_segments(2);
         memset(&e, 'x', sizeof e); /* as in memory that nobody has set */
+        memset(&fails, 0, sizeof fails);
         return 0;
 }
 
-/* The name; "invalid" with e: the file is refused. */
+/* The name; "invalid" with e: the file is refused; "unreadable" with e: it cannot be read. */
 static const char *soname(void) {
         _cleanup_(closep) int fd = memfd_create("lib", MFD_CLOEXEC);
         assert_int_equal(write(fd, &lib, size), size);
-        if (elf_soname(fd, name, &e) == 0)
-                return name;
-        assert_int_equal(e.kind, ERR_INVALID);
-        return "invalid";
+        fails.n = 0;
+        errno = EINTR; /* of an earlier call */
+        return elf_soname(fd, name, &e) == 0 ? name : e.kind == ERR_INVALID ? "invalid" : "unreadable";
 }
 
 #define assert_name(text) assert_string_equal(soname(), text)
@@ -75,6 +91,22 @@ static void a_file_that_ends_inside_its_segments_is_refused(void **state) {
         assert_name("libx.so.1");
         size--;
         assert_invalid("it ends too early");
+}
+
+/* failure: a read of a library fails or is interrupted -> the error is reported, or the read is repeated */
+static void a_failed_read_is_an_error(void **state) {
+        assert_name("libx.so.1");
+        unsigned n = fails.n; /* the last read is the name */
+        assert_int_equal(n, 6);
+        for (fails.at = 1; fails.at <= n; fails.at++) {
+                fails.with = EIO;
+                assert_string_equal(soname(), "unreadable");
+                assert_int_equal(e.code, EIO);
+                if (fails.at == n)
+                        break;
+                fails.with = EINTR;
+                assert_string_equal(soname(), "libx.so.1");
+        }
 }
 
 static void a_library_has_at_most_64_segments(void **state) {
@@ -138,7 +170,11 @@ static void the_name_is_in_a_loaded_segment(void **state) {
         load->p_filesz = 1;
         assert_invalid("its name is not in the file");
         load->p_filesz = STRINGS_SIZE;
+        set_segments(3);
+        lib.segments[2] = *load;
         load->p_type = PT_NOTE;
+        assert_name("libx.so.1"); /* in the last segment */
+        lib.segments[2].p_type = PT_NOTE;
         assert_invalid("its name is not in the file");
 }
 
@@ -214,6 +250,7 @@ static void a_name_has_at_most_255_bytes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(a_file_that_ends_inside_its_segments_is_refused, setup),
+                cmocka_unit_test_setup(a_failed_read_is_an_error, setup),
                 cmocka_unit_test_setup(a_library_has_at_most_64_segments, setup),
                 cmocka_unit_test_setup(the_header_must_be_that_of_a_64_bit_library, setup),
                 cmocka_unit_test_setup(an_offset_beyond_any_file_is_refused, setup),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The decoder of the worker's inventory, names of MIG profiles, and positions on the PCI bus. */
+/* The decoder of the worker's inventory, and names of MIG profiles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "nvidia/inventory.h"
-#include "nvidia/pci_facts.h"
 
 static struct err e;
 
@@ -226,27 +225,6 @@ static void unknown_profiles_have_no_name(void **state) {
         assert_false(mig_profile_graphics(0) || mig_profile_graphics(7) || mig_profile_graphics(13));
 }
 
-static const char *address(const char *nvml) {
-        static char ret[PCI_ADDRESS_SIZE];
-        return pci_address(nvml, ret) ? ret : "none";
-}
-
-static void addresses_are_those_of_the_kernel(void **state) {
-        assert_string_equal(address("00000000:16:00.0"), "0000:16:00.0");
-        assert_string_equal(address("00000009:3A:0B.7"), "0009:3a:0b.7");
-        assert_string_equal(address("0000:AF:00.0"), "0000:af:00.0");
-        static const char *const none[] = { "",
-                                            "00010000:16:00.0",
-                                            "0000:16:00.0/..",
-                                            "0000:16:00",
-                                            "../../etc/pas",
-                                            "0000:1g:00.0",
-                                            "0000-16:00.0" };
-        for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-                assert_string_equal(address(none[i]), "none");
-        assert_string_equal(address(NULL), "none");
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_inventory_is_read),
@@ -258,7 +236,6 @@ int main(void) {
                 cmocka_unit_test(too_many_gpus_are_refused),
                 cmocka_unit_test(profiles_have_the_names_that_users_know),
                 cmocka_unit_test(unknown_profiles_have_no_name),
-                cmocka_unit_test(addresses_are_those_of_the_kernel),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,55 +219,6 @@ static void the_client_may_be_freed_in_the_answer(void **state) {
         assert_int_equal(called, 2);
 }
 
-/* ---- lines ---- */
-
-static void lines_are_cut_and_read(void **state) {
-        (void)state;
-        struct err e;
-        struct nvml_question q;
-        struct nvml_answer a;
-        assert_int_equal(nvml_question_parse(STR("7 fabric"), &q, &e), 0);
-        assert_int_equal(q.id, 7);
-        assert_true(str_eq(q.verb, STR("fabric")));
-        assert_int_equal(nvml_answer_parse(STR("7 ok {\"a\": 1}"), &a, &e), 0);
-        assert_true(a.kind == NVML_YES && a.id == 7 && str_eq(a.text, STR("{\"a\": 1}")));
-        assert_int_equal(nvml_answer_parse(STR("8 no -1 cannot load it"), &a, &e), 0);
-        assert_true(a.kind == NVML_NO && a.code == -1 && str_eq(a.text, STR("cannot load it")));
-        assert_int_equal(nvml_answer_parse(STR("9 at GPU 3"), &a, &e), 0);
-        assert_true(a.kind == NVML_AT && a.id == 9 && str_eq(a.text, STR("GPU 3")));
-        static const char *const none[] = {
-                "",     " ",     "x ok {}",   "0 ok {}", "1 at",   "1 at ",    "1",
-                "1 ok", "1 ok ", "1 maybe 1", "1 no",    "1 no x", "-1 ok {}", "1 no 99999999999 x"
-        };
-        for (size_t i = 0; i < ARRAY_LEN(none); i++)
-                assert_int_equal(nvml_answer_parse(str_from(none[i]), &a, &e), -1);
-        static const char *const no_question[] = { "", "fabric", "1", "1 ", "1 a b", "0 fabric" };
-        for (size_t i = 0; i < ARRAY_LEN(no_question); i++)
-                assert_int_equal(nvml_question_parse(str_from(no_question[i]), &q, &e), -1);
-}
-
-static void an_answer_is_one_line(void **state) {
-        (void)state;
-        struct buf b = BUF_INIT(1024);
-        struct str line, rest;
-        bool whole;
-        struct err e;
-        nvml_answer_write(&(struct nvml_answer){ .id = 3, .code = 9, .text = STR("two\nlines") }, &b);
-        assert_string_equal(buf_str(&b), "3 no 9 two lines\n");
-        rest = (struct str){ b.p, b.n };
-        assert_int_equal(nvml_line_next(&rest, &line, &whole, &e), 0);
-        assert_true(whole && rest.n == 0 && line.n == b.n - 1);
-        buf_done(&b);
-        rest = STR("3 ok {\"half");
-        assert_int_equal(nvml_line_next(&rest, &line, &whole, &e), 0);
-        assert_false(whole);
-        char *big = xmalloc(NVML_LINE_MAX + 2);
-        memset(big, 'x', NVML_LINE_MAX + 2);
-        rest = (struct str){ big, NVML_LINE_MAX + 2 };
-        assert_int_equal(nvml_line_next(&rest, &line, &whole, &e), -1);
-        free(big);
-}
-
 static int decode(const char *text, struct nvml_facts *f, struct err *e) {
         struct arena *a = arena_new(512);
         int r = nvml_facts_decode(str_from(text), a, f, e);
@@ -323,8 +274,6 @@ int main(int argc, char **argv) {
                 T(a_worker_with_unexpected_output_is_killed),
                 T(a_cancelled_query_makes_no_callback),
                 T(the_client_may_be_freed_in_the_answer),
-                cmocka_unit_test(lines_are_cut_and_read),
-                cmocka_unit_test(an_answer_is_one_line),
                 cmocka_unit_test(malformed_lines_are_refused),
                 cmocka_unit_test(versions_compare_by_number),
         };

@@ -281,30 +281,6 @@ static void a_starting_process_is_not_killed_by_a_change(void **state) {
         assert_int_equal(broken, 0);
 }
 
-static void malformed_event_lines_are_refused(void **state) {
-        static const char *const bad[] = { "! ",
-                                           "! beat x",
-                                           "! xid",
-                                           "! xid GPU-1",
-                                           "! xid GPU-1 79 1",
-                                           "! xid GPU-1 -3 1 1",
-                                           "! xid GPU-1 79 -2 1",
-                                           "! xid GPU-1 79 1 1 1",
-                                           "! end",
-                                           "! end x",
-                                           "! other",
-                                           "1 ok {}",
-                                           "" };
-        struct nvml_event ev;
-        struct err e;
-        (void)state;
-        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-                assert_int_equal(nvml_event_parse(str_from(bad[i]), &ev, &e), -1);
-        assert_int_equal(nvml_event_parse(STR("! beat"), &ev, &e), 0);
-        assert_int_equal(nvml_event_parse(STR("! end 999 a b"), &ev, &e), 0);
-        assert_true(ev.kind == NVML_END && ev.code == 999 && str_eq(ev.text, STR("a b")));
-}
-
 int main(int argc, char **argv) {
         if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
@@ -322,7 +298,6 @@ int main(int argc, char **argv) {
                 T(a_library_that_cannot_start_is_retried),
                 T(a_session_is_open_only_while_the_watch_is_wanted),
                 T(a_starting_process_is_not_killed_by_a_change),
-                T(malformed_event_lines_are_refused),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
