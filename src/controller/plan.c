@@ -42,6 +42,8 @@ static struct plan_action *plan_add(struct work *w, enum kube_verb verb, const s
         ARENA_GROW(w->a, w->out->actions, w->out->n_actions, w->cap);
         struct plan_action *x = &w->out->actions[w->out->n_actions++];
         *x = (struct plan_action){ .verb = verb, .res = res, .ns = ns, .name = name };
+        if (res == &kube_resource_claim_templates)
+                x->answer = PLAN_ANSWER_TEMPLATE;
         if (body)
                 x->body = plan_take_text(w->a, body);
         return x;
@@ -95,8 +97,7 @@ static void want_rct(struct work *w, const struct rct *r, const char *ns, const 
         struct buf b = BUF_INIT(MAX_BODY);
         if (!r) {
                 objects_rct(in->settings->resource_api, ns, name, &in->cd->o.meta, channel, &b);
-                plan_add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b)->answer =
-                        PLAN_ANSWER_TEMPLATE;
+                plan_add(w, KUBE_CREATE, &kube_resource_claim_templates, ns, name, &b);
                 return;
         }
         bool changed = objects_rct_is_changed(r, in->uid, channel);
@@ -165,7 +166,10 @@ static bool want_workload_rct(struct work *w, bool shared, struct verdict_proble
                 r = holder;
         /* While another owner has the name, the driver keeps trying to create the template, with back-off:
          * only the API server knows when the name is free. */
-        want_rct(w, r, ns, name, &channel);
+        /* No watch shows the end of a template without the label, so the driver tries in that case, too. */
+        bool unwatched = r && r->o.meta.deleted && !r->domain_uid &&
+                         !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER);
+        want_rct(w, unwatched ? NULL : r, ns, name, &channel);
         if (ours && r && r->o.meta.deleted)
                 report_terminating(w, r, problem);
         if (!ours)

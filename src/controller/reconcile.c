@@ -349,6 +349,20 @@ static void gather_go(const struct controller *c, const char *uid, struct arena 
         ret->n_cliques = cliques.n;
 }
 
+static void forget_holder(struct controller_domain *d) {
+        arena_free(TAKE(d->holder_arena));
+        d->holder = NULL;
+}
+
+static const struct rct *reconcile_holder(const struct controller *c, const struct compute_domain *cd,
+                                          struct controller_domain *memory) {
+        const struct rct *r = (const struct rct *)kube_informer_get(c->caches.rcts, cd->o.meta.ns,
+                                                                    cd->channel->template_name);
+        if (r && memory)
+                forget_holder(memory);
+        return r || !memory ? r : memory->holder;
+}
+
 static void reconcile_gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                              struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
@@ -390,12 +404,8 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 if (mode_assigns_channels(c->mode))
                         gather_channels(c, uid, a, ret);
         }
-        if (cd && cd->channel && cd->channel->template_name) {
-                ret->holder = (const struct rct *)kube_informer_get(c->caches.rcts, cd->o.meta.ns,
-                                                                    cd->channel->template_name);
-                if (!ret->holder && memory)
-                        ret->holder = memory->holder;
-        }
+        if (cd && cd->channel && cd->channel->template_name)
+                ret->holder = reconcile_holder(c, cd, memory);
         if (cd && cd->channel)
                 gather_grouped(c, cd, a, ret);
         if (cd && domain_shares(cd))
@@ -420,38 +430,36 @@ static void reconcile_on_holder(void *u, yyjson_val *obj, const struct err *e) {
         struct rct *r = arena_alloc(a, sizeof *r);
         struct err bad;
         d->asking = NULL;
-        arena_free(TAKE(d->holder_arena));
-        d->holder = NULL;
-        if (!e && jd_decode(rct_fields, obj, "", a, r, &bad) == 0) {
-                d->holder_arena = a;
+        forget_holder(d);
+        bool found = !e && jd_decode(rct_fields, obj, "", a, r, &bad) == 0;
+        if (found && !streq(r->domain_uid, d->uid)) {
+                d->holder_arena = TAKE(a);
                 d->holder = r;
-                if (streq(r->domain_uid, d->uid)) /* its own template, which the watch has not shown yet */
-                        kube_informer_answer(d->c->caches.rcts, obj);
-        } else {
-                arena_free(a);
+        } else if (found) { /* its own template, which the watch has not shown yet */
+                kube_informer_answer(d->c->caches.rcts, obj);
         }
+        arena_free(a);
         records_queue_domain(d->c, d->uid);
 }
 
+/* No watch shows changes of a template without the label, so each answer to a write updates the memory of it.
+ */
 static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         const char *uid = key_parse(q->requester).name;
         const struct compute_domain *cd = records_domain(c, uid);
-        struct controller_domain *d = records_find(c, uid);
-        if (!e && d) {
-                arena_free(TAKE(d->holder_arena));
-                d->holder = NULL;
-        }
-        if (!e || e->kind != ERR_CONFLICT || !cd || !cd->channel ||
+        if (!cd || !cd->channel || !streq(q->ns, cd->o.meta.ns) ||
             !streq(q->name, cd->channel->template_name))
                 return;
-        d = records_make(c, uid);
-        if (!d->asking)
+        struct controller_domain *d = records_make(c, uid);
+        if (!e || e->kind == ERR_NOT_FOUND)
+                forget_holder(d);
+        if (e && e->kind == ERR_CONFLICT && !d->asking && !kube_informer_get(c->caches.rcts, q->ns, q->name))
                 d->asking = kube_start(c->client, &(struct kube_request){
                                                           .verb = KUBE_GET,
                                                           .res = &kube_resource_claim_templates,
-                                                          .ns = cd->o.meta.ns,
-                                                          .name = cd->channel->template_name,
+                                                          .ns = q->ns,
+                                                          .name = q->name,
                                                           .done = reconcile_on_holder,
                                                           .u = d,
                                                   });
