@@ -159,8 +159,21 @@ static void gather_grouped(const struct controller *c, const struct compute_doma
         ret->n_grouped = claims.list.n;
 }
 
+static void forget_holder(struct controller_holder *h) {
+        arena_free(TAKE(h->arena));
+        h->rct = NULL;
+}
+
+static const struct rct *reconcile_holder(const struct controller *c, const char *ns, const char *name,
+                                          struct controller_holder *memory) {
+        const struct rct *r = name ? (const struct rct *)kube_informer_get(c->caches.rcts, ns, name) : NULL;
+        if (r && memory)
+                forget_holder(memory);
+        return r || !memory ? r : memory->rct;
+}
+
 static void gather_shared(const struct controller *c, const struct compute_domain *cd,
-                          const struct controller_domain *memory, struct arena *a, struct plan_input *ret) {
+                          struct controller_domain *memory, struct arena *a, struct plan_input *ret) {
         struct own_claims claims = { .ns = cd->o.meta.ns, .list = { .a = a } };
         kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_BY_OWNER, cd->o.meta.uid, add_own_claim,
                               &claims);
@@ -169,9 +182,8 @@ static void gather_shared(const struct controller *c, const struct compute_domai
         ret->claim_taken = memory && memory->claim_taken;
         ret->shared_device = shared_device_state(c);
         ret->shared_error = writes_error(c->writes, KEY_OF_SHARED);
-        if (cd->channel->shared_template_name)
-                ret->shared_holder = (const struct rct *)kube_informer_get(c->caches.rcts, cd->o.meta.ns,
-                                                                           cd->channel->shared_template_name);
+        ret->shared_holder = reconcile_holder(c, cd->o.meta.ns, cd->channel->shared_template_name,
+                                              memory ? &memory->shared_holder : NULL);
 }
 
 struct wanted {
@@ -349,20 +361,6 @@ static void gather_go(const struct controller *c, const char *uid, struct arena 
         ret->n_cliques = cliques.n;
 }
 
-static void forget_holder(struct controller_domain *d) {
-        arena_free(TAKE(d->holder_arena));
-        d->holder = NULL;
-}
-
-static const struct rct *reconcile_holder(const struct controller *c, const struct compute_domain *cd,
-                                          struct controller_domain *memory) {
-        const struct rct *r = (const struct rct *)kube_informer_get(c->caches.rcts, cd->o.meta.ns,
-                                                                    cd->channel->template_name);
-        if (r && memory)
-                forget_holder(memory);
-        return r || !memory ? r : memory->holder;
-}
-
 static void reconcile_gather(struct controller *c, const char *uid, const char *key, struct arena *a,
                              struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
@@ -404,8 +402,9 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 if (mode_assigns_channels(c->mode))
                         gather_channels(c, uid, a, ret);
         }
-        if (cd && cd->channel && cd->channel->template_name)
-                ret->holder = reconcile_holder(c, cd, memory);
+        if (cd && cd->channel)
+                ret->holder = reconcile_holder(c, cd->o.meta.ns, cd->channel->template_name,
+                                               memory ? &memory->holder : NULL);
         if (cd && cd->channel)
                 gather_grouped(c, cd, a, ret);
         if (cd && domain_shares(cd))
@@ -422,19 +421,20 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
         }
 }
 
-/* ---- the name of the workload claim template is taken ---- */
+/* ---- the name of a claim template is taken ---- */
 
 static void reconcile_on_holder(void *u, yyjson_val *obj, const struct err *e) {
-        struct controller_domain *d = u;
+        struct controller_holder *h = u;
+        struct controller_domain *d = h->d;
         struct arena *a = arena_new(1024);
         struct rct *r = arena_alloc(a, sizeof *r);
         struct err bad;
-        d->asking = NULL;
-        forget_holder(d);
+        h->asking = NULL;
+        forget_holder(h);
         bool found = !e && jd_decode(rct_fields, obj, "", a, r, &bad) == 0;
         if (found && !streq(r->domain_uid, d->uid)) {
-                d->holder_arena = TAKE(a);
-                d->holder = r;
+                h->arena = TAKE(a);
+                h->rct = r;
         } else if (found) { /* its own template, which the watch has not shown yet */
                 kube_informer_answer(d->c->caches.rcts, obj);
         }
@@ -448,20 +448,23 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
         struct controller *c = u;
         const char *uid = key_parse(q->requester).name;
         const struct compute_domain *cd = records_domain(c, uid);
-        if (!cd || !cd->channel || !streq(q->ns, cd->o.meta.ns) ||
-            !streq(q->name, cd->channel->template_name))
+        if (!cd || !cd->channel || !streq(q->ns, cd->o.meta.ns))
                 return;
         struct controller_domain *d = records_make(c, uid);
-        if (!e || e->kind == ERR_NOT_FOUND)
-                forget_holder(d);
-        if (e && e->kind == ERR_CONFLICT && !d->asking && !kube_informer_get(c->caches.rcts, q->ns, q->name))
-                d->asking = kube_start(c->client, &(struct kube_request){
+        struct controller_holder *h = streq(q->name, cd->channel->template_name)          ? &d->holder
+                                      : streq(q->name, cd->channel->shared_template_name) ? &d->shared_holder
+                                                                                          : NULL;
+        if (h && (!e || e->kind == ERR_NOT_FOUND))
+                forget_holder(h);
+        if (h && e && e->kind == ERR_CONFLICT && !h->asking &&
+            !kube_informer_get(c->caches.rcts, q->ns, q->name))
+                h->asking = kube_start(c->client, &(struct kube_request){
                                                           .verb = KUBE_GET,
                                                           .res = &kube_resource_claim_templates,
                                                           .ns = q->ns,
                                                           .name = q->name,
                                                           .done = reconcile_on_holder,
-                                                          .u = d,
+                                                          .u = h,
                                                   });
 }
 

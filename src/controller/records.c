@@ -343,6 +343,7 @@ struct controller_domain *records_make(struct controller *c, const char *uid) {
                 size_t n = strlen(uid) + 1;
                 d = xcalloc(1, sizeof *d + n);
                 d->c = c;
+                d->holder.d = d->shared_holder.d = d;
                 memcpy(d->uid, uid, n);
                 HASH_ADD_STR(c->memory.domains, uid, d);
         }
@@ -356,8 +357,10 @@ const struct node_counts *records_node_counts(const struct controller *c, const 
 
 void records_forget(struct controller_domain *d) {
         HASH_DEL(d->c->memory.domains, d);
-        kube_cancel(d->asking);
-        arena_free(d->holder_arena);
+        kube_cancel(d->holder.asking);
+        kube_cancel(d->shared_holder.asking);
+        arena_free(d->holder.arena);
+        arena_free(d->shared_holder.arena);
         arena_free(d->events_arena);
         free(d->shortage_message);
         free(d);

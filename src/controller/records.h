@@ -64,19 +64,25 @@ struct controller_namespace {
         struct kube_informer *sets, *pods, *cliques;
 };
 
+/* The object with the name of one of its claim templates. The caches do not show it, because it does not have
+ * the label of the ComputeDomain. */
+struct controller_holder {
+        struct controller_domain *d;
+        struct arena *arena;
+        const struct rct *rct;    /* NULL: none known */
+        struct kube_call *asking; /* the request that reads it */
+};
+
 /* The facts about a ComputeDomain that the controller remembers in addition to the caches. They do not matter
  * after a restart. */
 struct controller_domain {
         UT_hash_handle hh;
         struct controller *c;
-        struct arena *holder_arena;
-        const struct rct *holder; /* the object with the name of the workload claim template, if the caches
-                                     do not show it */
+        struct controller_holder holder, shared_holder; /* see struct plan_input */
         struct arena *events_arena; /* Events of the status write in flight; they are created after the write
                                        has succeeded */
         struct verdict_event *events;
         size_t n_events;
-        struct kube_call *asking; /* the request that reads the holder */
         bool claim_taken;         /* another claim has the name of its shared claim */
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
         bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller

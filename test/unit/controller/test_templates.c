@@ -21,6 +21,8 @@
         "\"t\",\"namespace\":\"team-a\",\"uid\":\"x\",\"resourceVersion\":\"20\"},\"spec\":{\"spec\":{"      \
         "\"devices\":{\"requests\":[{\"name\":\"gpu\"}]}}}}"
 
+#define LOCAL "\"resourceClaimTemplate\":{\"name\":\"t\"}"
+
 _Static_assert(sizeof UNLABELLED == sizeof LABELLED, "the same length");
 
 enum { BODY = 16384 };
@@ -115,7 +117,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
-        w->channel = "\"resourceClaimTemplate\":{\"name\":\"t\"}";
+        w->channel = LOCAL;
         w->version = 20;
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
@@ -204,6 +206,38 @@ static void a_deleted_template_is_recreated_after_a_lost_answer(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_created == 2);
 }
 
+#define SHARED "\"sharedResourceClaimTemplate\":{\"name\":\"t\"}"
+
+/* failure: the name of a shared claim template is taken -> the status reports it */
+static void a_taken_name_is_reported_for_both_templates(void **state) {
+        static const char *const channels[] = { LOCAL, SHARED };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
+                w->channel = channels[i];
+                w->status[0] = 0;
+                snprintf(w->template, sizeof w->template, "%s", THEIRS);
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, strstr(w->status, "TemplateNameTaken"));
+                assert_non_null(strstr(w->status, "ResourceClaimTemplate team-a/t already exists"));
+                assert_string_equal(w->template, THEIRS);
+                controller_stop(&w->l.c);
+        }
+}
+
+/* failure: a shared claim template loses its label -> it gets the label again */
+static void a_shared_template_without_a_label_is_repaired(void **state) {
+        struct world *w = *state;
+        w->channel = SHARED;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_created);
+        run_for(&w->l.loop, 300);
+        remove_label(w);
+        RUN_UNTIL(&w->l.loop, w->n_patched);
+        run_for(&w->l.loop, 1000);
+        assert_int_equal(w->n_patched, 1);
+        assert_int_equal(w->n_created, 1);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
@@ -211,6 +245,8 @@ int main(void) {
                 T(a_deleted_template_without_a_label_is_recreated),
                 T(a_terminating_template_without_a_label_is_recreated),
                 T(a_deleted_template_is_recreated_after_a_lost_answer),
+                T(a_taken_name_is_reported_for_both_templates),
+                T(a_shared_template_without_a_label_is_repaired),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
