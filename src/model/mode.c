@@ -74,6 +74,8 @@ struct mode_traces mode_traces_of(const struct compute_domain *cd) {
 }
 
 void mode_traces_add(struct mode_traces *t, const struct rct *template) {
+        if (template->n_requests == 1 && streq(template->requests[0].device_class, CD_CLASS_SHARED))
+                return;
         *(streq(template->target, CD_TARGET_DAEMON) ? &t->daemon_template : &t->workload_template) = true;
 }
 

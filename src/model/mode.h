@@ -112,7 +112,8 @@ struct mode_traces {
 };
 
 /* Returns the traces in the ComputeDomain itself; `cd` NULL: none. The caller then adds its claim templates
- * one by one with mode_traces_add(). */
+ * one by one with mode_traces_add(). A template of shared claims is no trace: only this driver creates it,
+ * after it has recorded the mode. */
 struct mode_traces mode_traces_of(const struct compute_domain *cd);
 void mode_traces_add(struct mode_traces *t, const struct rct *template);
 

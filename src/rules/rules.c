@@ -59,7 +59,8 @@ bool rules_own_template(const struct compute_domain *cd, const char *const *name
         if (!cd)
                 return has_string(r->finalizers, r->n_finalizers, CD_FINALIZER);
         return cd->channel && streq(r->o.meta.ns, cd->o.meta.ns) &&
-               streq(r->o.meta.name, cd->channel->template_name);
+               (streq(r->o.meta.name, cd->channel->template_name) ||
+                streq(r->o.meta.name, cd->channel->shared_template_name));
 }
 
 bool rules_relabelled(const struct rules_relabel_facts *f) {

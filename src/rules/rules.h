@@ -55,10 +55,10 @@ struct rules_relabel_facts {
 bool rules_relabelled(const struct rules_relabel_facts *f);
 
 /* Returns whether this claim template belongs to the ComputeDomain. A workload template belongs to it if it
- * has the namespace and name in the spec of the ComputeDomain. A daemon template belongs to it if it is in a
- * namespace of the driver. Other templates with the label belong to somebody else. If the ComputeDomain does
- * not exist (`cd` NULL), its spec is unknown. In this case, a workload template belongs to it if the template
- * has the driver's finalizer. */
+ * has the namespace of the ComputeDomain and one of the two names in its spec. A daemon template belongs to
+ * it if it is in a namespace of the driver. Other templates with the label belong to somebody else. If the
+ * ComputeDomain does not exist (`cd` NULL), its spec is unknown. In this case, a workload template belongs to
+ * it if the template has the driver's finalizer. */
 bool rules_own_template(const struct compute_domain *cd, const char *const *namespaces, size_t n_namespaces,
                         const struct rct *r);
 

@@ -33,19 +33,24 @@ struct world {
         char template[BODY]; /* "": it does not exist */
         char status[BODY];
         bool mute;               /* the API server creates the template, but does not answer */
+        bool held;               /* the ComputeDomain is deleted, and another finalizer keeps it */
         bool vanishes;           /* the template is deleted just before the controller patches it */
         struct fake_conn *watch; /* of templates */
-        unsigned version, n_created, n_refused, n_patched, n_read;
+        unsigned version, n_created, n_refused, n_patched, n_read, n_deleted;
 };
 
 static char *items_of(void *u, const char *path) {
         struct world *w = u;
+        if (fake_has(path, "/resourceclaimtemplates?") && !fake_has(path, "/namespaces/"))
+                return xstrdup(w->template);
         if (fake_has(path, "/computedomains"))
                 return xasprintf(
                         "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
                         "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
-                        "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
+                        "\"%s,\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
                         "\"channel\":{%s}}}",
+                        w->held ? ",\"example.com/keep\"],\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""
+                                : "]",
                         w->l.config.mode->name, w->channel);
         return NULL;
 }
@@ -83,7 +88,8 @@ static void restore_label(struct world *w) {
 static void on_template(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         bool patch = streq(r->method, "PATCH");
         w->n_patched += patch;
-        w->n_read += !patch;
+        w->n_read += streq(r->method, "GET");
+        w->n_deleted += streq(r->method, "DELETE");
         if (patch && w->vanishes)
                 w->template[0] = 0;
         if (!*w->template) {
@@ -238,6 +244,25 @@ static void a_shared_template_without_a_label_is_repaired(void **state) {
         assert_int_equal(w->n_created, 1);
 }
 
+/* failure: another finalizer keeps a deleted ComputeDomain -> its shared template is deleted at once */
+static void a_held_ComputeDomain_loses_both_templates(void **state) {
+        static const char *const channels[] = { LOCAL, SHARED };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
+                w->channel = channels[i];
+                w->held = false;
+                w->template[0] = 0;
+                w->n_created = w->n_deleted = 0;
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, w->n_created);
+                controller_stop(&w->l.c);
+                w->held = true;
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, w->n_deleted);
+                controller_stop(&w->l.c);
+        }
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
@@ -247,6 +272,7 @@ int main(void) {
                 T(a_deleted_template_is_recreated_after_a_lost_answer),
                 T(a_taken_name_is_reported_for_both_templates),
                 T(a_shared_template_without_a_label_is_repaired),
+                T(a_held_ComputeDomain_loses_both_templates),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

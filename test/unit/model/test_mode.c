@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -315,11 +316,25 @@ static void the_condition_peersconnected_is_a_trace_of_this_drivers_daemons(void
         assert_true(mode_traces_of(&ours).peers);
 }
 
+/* failure: the mode of a ComputeDomain with a shared template is removed -> its own mode is recorded again */
+static void a_template_of_shared_claims_is_no_trace(void **state) {
+        struct rct_request request = { .device_class = CD_CLASS_SHARED };
+        const struct rct r = { .requests = &request, .n_requests = 1 };
+        struct mode_traces t = { .finalizer = true };
+        (void)state;
+        mode_traces_add(&t, &r);
+        assert_false(mode_is_other(own_channels("hostManaged"), NULL, t));
+        request.device_class = CD_CLASS_CHANNEL;
+        mode_traces_add(&t, &r);
+        assert_true(mode_is_other(own_channels("hostManaged"), NULL, t));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(by_default_daemons_run_an_imex_domain_for_each_computedomain),
                 cmocka_unit_test(daemons_with_channels_run_one_domain_for_all),
                 cmocka_unit_test(the_condition_peersconnected_is_a_trace_of_this_drivers_daemons),
+                cmocka_unit_test(a_template_of_shared_claims_is_no_trace),
                 cmocka_unit_test(settings_choose_the_mode_or_name_the_contradiction),
                 cmocka_unit_test(wait_for_host_names_the_contradicting_setting),
                 cmocka_unit_test(host_managed_forces_two_gates_off),

@@ -326,7 +326,7 @@ static void a_list_of_freed_indices_is_read_and_written(void **state) {
 static void a_claim_template_belongs_to_the_domain_that_names_it(void **state) {
         static const char *const namespaces[] = { "driver" };
         static const char *const finalizers[] = { CD_FINALIZER };
-        struct cd_channel channel = { .template_name = "t" };
+        struct cd_channel channel = { .template_name = "t", .shared_template_name = "s" };
         const struct compute_domain cd = { .o.meta = { .ns = "users" }, .channel = &channel },
                                     without = { .o.meta = { .ns = "users" } };
         struct rct r = { .o.meta = { .ns = "users", .name = "t" } };
@@ -336,6 +336,8 @@ static void a_claim_template_belongs_to_the_domain_that_names_it(void **state) {
         r.finalizers = (const char **)(uintptr_t)finalizers;
         r.n_finalizers = 1;
         assert_true(rules_own_template(NULL, namespaces, 1, &r));
+        r.o.meta.name = "s";
+        assert_true(rules_own_template(&cd, namespaces, 1, &r));
         r.o.meta.name = "other";
         assert_false(rules_own_template(&cd, namespaces, 1, &r));
         r.o.meta = (struct kube_meta){ .ns = "other", .name = "t" };
