@@ -245,14 +245,23 @@ static void reset_failures(struct target *t) {
         set_error(t, NULL);
 }
 
+/* The answer to a DELETE is a Status, or, for kinds with ReturnDeletedObject such as Pods and claim
+ * templates, the object. The object still exists if finalizers or a grace period keep it. Source:
+ * staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go. */
+static bool ended_object(const struct target *t, yyjson_val *obj) {
+        yyjson_val *meta = yyjson_obj_get(obj, "metadata");
+        return streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status") ||
+               (t->verb == KUBE_DELETE && !yyjson_arr_size(yyjson_obj_get(meta, "finalizers")) &&
+                yyjson_get_sint(yyjson_obj_get(meta, "deletionGracePeriodSeconds")) <= 0);
+}
+
 static void writes_succeeded(struct target *t, yyjson_val *obj) {
         if (t->verb == KUBE_APPLY)
                 t->generation =
                         yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
         if (t->generation == WRITES_MADE_GENERATION) /* need not be remembered, see writes_generation() */
                 t->generation = 0;
-        /* The answer to a DELETE is the object while a finalizer keeps it, else a Status. */
-        if (t->cache && streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status"))
+        if (t->cache && ended_object(t, obj))
                 kube_informer_answer_deleted(t->cache, t->ns, t->name, obj);
         else if (t->cache)
                 kube_informer_answer(t->cache, obj);

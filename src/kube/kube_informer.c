@@ -591,9 +591,12 @@ void kube_informer_answer(struct kube_informer *i, yyjson_val *obj) {
 }
 
 void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const char *name,
-                                  yyjson_val *status) {
-        yyjson_val *details = yyjson_obj_get(status, "details");
-        object_cache_delete_uid(i->cache, ns, name, yyjson_get_str(yyjson_obj_get(details, "uid")));
+                                  yyjson_val *answer) {
+        yyjson_val *details = yyjson_obj_get(answer, "details"), *meta = yyjson_obj_get(answer, "metadata");
+        const char *uid = yyjson_get_str(yyjson_obj_get(details, "uid"));
+        if (!uid)
+                uid = yyjson_get_str(yyjson_obj_get(meta, "uid"));
+        object_cache_delete_uid(i->cache, ns, name, uid);
         report_later(i);
 }
 

@@ -120,10 +120,10 @@ const struct kube_object *kube_informer_first_at(const struct kube_informer *i, 
  * object is stored, too, if the cache has only the metadata of the same version. */
 void kube_informer_answer(struct kube_informer *i, yyjson_val *obj);
 /* Removes an object from the cache after the answer to a deletion with which the object has ceased to exist:
- * `status` is the Status with the UID. If an event from before the deletion arrives later, the object is in
- * the cache again until the watch reports the deletion. */
+ * `answer` is the Status with the UID, or the object. If an event from before the deletion arrives later, the
+ * object is in the cache again until the watch reports the deletion. */
 void kube_informer_answer_deleted(struct kube_informer *i, const char *ns, const char *name,
-                                  yyjson_val *status);
+                                  yyjson_val *answer);
 /* Call it when the cluster's history has changed: an object that the caller read is older than the version
  * that the cache had when the caller sent the request. The informer lists at once. Not allowed inside the
  * informer's own callbacks. */

@@ -196,6 +196,14 @@ static void reply_template(struct fake_conn *c) {
         fake_reply(c, 201, NULL, text);
 }
 
+/* For this kind, the API server answers with the object that no longer exists. */
+static void reply_deleted(struct world *w, struct fake_conn *c) {
+        _cleanup_(freep) char *text =
+                xasprintf("{\"kind\":\"ResourceClaimTemplate\",\"apiVersion\":\"resource.k8s.io/v1\",%s",
+                          w->daemon_template + 1);
+        fake_reply(c, 200, NULL, text);
+}
+
 static void on_template(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         bool deletes = streq(r->method, "DELETE");
         w->n_templates += !deletes;
@@ -207,9 +215,7 @@ static void on_template(struct world *w, struct fake_conn *c, const struct fake_
         else if (!w->takes_templates)
                 fake_refuse(c, 403, "not in this test");
         else if (deletes)
-                fake_reply(c, 200, NULL,
-                           "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\",\"details\":{"
-                           "\"uid\":\"r\"}}");
+                reply_deleted(w, c);
         else
                 reply_template(c);
 }

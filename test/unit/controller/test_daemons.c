@@ -206,6 +206,17 @@ static void a_claim_template_of_another_version_is_replaced_before_the_daemonset
         assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"r\""));
 }
 
+/* failure: the watch does not show that the old claim template was deleted -> it is recreated at once
+ * [upgrade] */
+static void a_deleted_claim_template_is_recreated_without_the_watch(void **state) {
+        struct world *w = *state;
+        w->daemon_template = A_TEMPLATE("");
+        w->takes_templates = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strlen(w->order) >= 2);
+        assert_memory_equal(w->order, "dc", 2);
+}
+
 /* failure: the leader crashes while it replaces the daemons' claim template -> the next leader completes that
  * [upgrade] */
 static void after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it(void **state) {
@@ -544,6 +555,7 @@ int main(void) {
                 TEST(a_mark_in_another_partition_is_removed_when_the_node_gets_no_daemon),
                 TEST(a_claim_template_of_this_version_stays),
                 TEST(a_claim_template_of_another_version_is_replaced_before_the_daemonset_is_updated),
+                TEST(a_deleted_claim_template_is_recreated_without_the_watch),
                 TEST(after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it),
                 TEST(a_claim_template_that_a_finalizer_keeps_is_an_error),
                 TEST(a_node_does_not_join_a_domain_of_the_go_driver),
