@@ -18,7 +18,7 @@ enum {
         SHOWN_AFTER = 3,        /* failures in a row */
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
-        REMEMBERED_MS = 5000, /* longer than any interval_ms */
+        REMEMBERED_MS = WRITES_INTERVAL_MAX_MS + 2000,
 };
 
 /* An object that is being written, was written lately, or cannot be written. */
@@ -375,6 +375,7 @@ static bool is_being_written(const struct requester *r, const struct target *t) 
 bool writes_try(struct writes *w, const struct writes_request *q) {
         struct target *t = writes_find(w, q->requester, q->res, q->ns, q->name, q->subresource);
         uint64_t now = writes_now_ms(w);
+        BUG_ON(q->interval_ms > WRITES_INTERVAL_MAX_MS);
         if (!t)
                 t = writes_make(w, q);
         struct requester *r = find_requester(w, q->requester);

@@ -39,6 +39,8 @@ struct writes_options {
 struct writes *writes_new(const struct writes_options *o);
 void writes_free(struct writes *w); /* cancels the writes in flight */
 
+enum { WRITES_INTERVAL_MAX_MS = 10000 };
+
 struct writes_request {
         const char *requester; /* key of the work queue */
         enum kube_verb verb;
@@ -46,7 +48,8 @@ struct writes_request {
         const char *ns, *name, *subresource;
         struct str body;
         unsigned batch_ms;           /* the write waits this long after the first request, for more changes */
-        unsigned interval_ms;        /* the write waits this long after the last write of the same object */
+        unsigned interval_ms; /* the write waits this long after the last write of the same object; at most
+                                 WRITES_INTERVAL_MAX_MS */
         bool metadata_only;          /* the answer contains only metadata */
         struct kube_informer *cache; /* gets the answer; may be NULL */
         writes_done_fn *done;        /* may be NULL */

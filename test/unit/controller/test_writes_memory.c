@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "controller/writes.h"
 
-enum { CLIQUES = 50, DOMAINS = 3, LONG_MS = 6000, SHORT_MS = 3000 };
+enum { CLIQUES = 50, DOMAINS = 3, LONG_MS = 13000, SHORT_MS = WRITES_INTERVAL_MAX_MS };
 
 /* Requesters "d/0", "d/1", ... that each want to write all cliques. */
 struct world {
@@ -55,7 +55,7 @@ static void on_key(void *u, const char *key) {
                                                                 .ns = "driver",
                                                                 .name = name,
                                                                 .body = STR("{}"),
-                                                                .interval_ms = 3600000 });
+                                                                .interval_ms = WRITES_INTERVAL_MAX_MS });
         }
         writes_end(w->writes, key);
 }
@@ -116,6 +116,17 @@ static void a_written_object_is_remembered_for_its_interval_only(void **state) {
         assert_int_equal(writes_remembered(w->writes), 0);
 }
 
+/* failure: the longest interval has not passed, and a pass did not want the write -> the write waits */
+static void a_write_waits_for_the_longest_interval(void **state) {
+        struct world *w = *state;
+        written_by_all(w);
+        look_after(w, WRITES_INTERVAL_MAX_MS - 2000); /* a pass that wants nothing */
+        w->wanted = true;
+        look_after(w, 1000);
+        assert_int_equal(w->n_requests, DOMAINS * CLIQUES);
+        RUN_UNTIL(&w->loop, w->n_requests == 2 * DOMAINS * CLIQUES);
+}
+
 static void writes_tidy_forgets_finished_writes_of_idle_requesters(void **state) {
         struct world *w = *state;
         written_by_all(w);
@@ -155,6 +166,7 @@ static void nothing_is_remembered_of_a_deleted_domain(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_written_object_is_remembered_for_its_interval_only),
+                T(a_write_waits_for_the_longest_interval),
                 T(writes_tidy_forgets_finished_writes_of_idle_requesters),
                 T(a_refused_write_is_remembered_while_it_is_wanted),
                 T(nothing_is_remembered_of_a_deleted_domain),
