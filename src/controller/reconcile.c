@@ -468,17 +468,42 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
                                                   });
 }
 
-/* Another owner has the name of the shared claim. The driver keeps trying, because only the API server knows
- * when the name is free. */
+static void set_claim_taken(struct controller_domain *d, bool taken) {
+        if (taken == d->claim_taken)
+                return;
+        d->claim_taken = taken;
+        records_queue_domain(d->c, d->uid);
+}
+
+static void reconcile_on_claim_holder(void *u, yyjson_val *obj, const struct err *e) {
+        struct controller_domain *d = u;
+        const struct compute_domain *cd = records_domain(d->c, d->uid);
+        d->asking_claim = NULL;
+        if (!e) /* it may be its own claim, which the watch has not shown yet */
+                kube_informer_answer(d->c->caches.claims, obj);
+        if (!cd || !cd->channel || !cd->channel->claim_name || (e && e->kind != ERR_NOT_FOUND))
+                return;
+        const struct claim_record *r = (const struct claim_record *)kube_informer_get(
+                d->c->caches.claims, cd->o.meta.ns, cd->channel->claim_name);
+        set_claim_taken(d, !e && !(r && streq(r->owner, d->uid)));
+}
+
+/* If another owner has the name of the shared claim, the driver keeps trying, because only the API server
+ * knows when the name is free. */
 static void on_claim(void *u, const struct writes_target *q, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
-        const char *uid = key_parse(q->requester).name;
-        struct controller_domain *d = records_find(c, uid);
-        bool taken = e && e->kind == ERR_CONFLICT;
-        if (taken == (d && d->claim_taken))
-                return;
-        records_make(c, uid)->claim_taken = taken;
-        records_queue_domain(c, uid);
+        struct controller_domain *d = records_make(c, key_parse(q->requester).name);
+        if (!e || e->kind != ERR_CONFLICT)
+                set_claim_taken(d, false);
+        else if (!d->asking_claim)
+                d->asking_claim = kube_start(c->client, &(struct kube_request){
+                                                                .verb = KUBE_GET,
+                                                                .res = &kube_resource_claims,
+                                                                .ns = q->ns,
+                                                                .name = q->name,
+                                                                .done = reconcile_on_claim_holder,
+                                                                .u = d,
+                                                        });
 }
 
 /* ---- sending ---- */

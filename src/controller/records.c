@@ -359,6 +359,7 @@ void records_forget(struct controller_domain *d) {
         HASH_DEL(d->c->memory.domains, d);
         kube_cancel(d->holder.asking);
         kube_cancel(d->shared_holder.asking);
+        kube_cancel(d->asking_claim);
         arena_free(d->holder.arena);
         arena_free(d->shared_holder.arena);
         arena_free(d->events_arena);

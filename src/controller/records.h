@@ -83,7 +83,9 @@ struct controller_domain {
                                        has succeeded */
         struct verdict_event *events;
         size_t n_events;
-        bool claim_taken;         /* another claim has the name of its shared claim */
+        /* The request that reads the claim with the name of its shared claim. */
+        struct kube_call *asking_claim;
+        bool claim_taken;         /* another claim has that name */
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
         bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
                                      kept it */

@@ -23,7 +23,8 @@ struct world {
         struct leading l;
         const char *channel, *claims, *channels, *reports, *slices;
         bool drops; /* the API server does not know allowMultipleAllocations */
-        bool taken; /* another claim has the name */
+        bool taken; /* a claim has the name */
+        const char *holder; /* that claim; NULL: it is deleted before the controller reads it */
         char slice[BODY], claim[BODY], node[BODY], status[BODY], fabric[BODY], event[BODY];
         char of_claim[BODY],
                 metadata[BODY];  /* the last patches of the claim's status and of the claim itself */
@@ -146,6 +147,16 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
         fake_refuse(c, 403, "not in this test");
 }
 
+static void reply_holder(const struct world *w, struct fake_conn *c) {
+        _cleanup_(freep) char *claim =
+                xasprintf("{\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/v1\",%s",
+                          str_or(w->holder, "{") + 1);
+        if (w->holder)
+                fake_reply(c, 200, NULL, claim);
+        else
+                fake_missing(c, "resource.k8s.io", "resourceclaims", "train");
+}
+
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
         if (fake_has(r->path, "/scheduling.k8s.io/")) {
@@ -158,7 +169,9 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         }
         if (fake_has(r->path, "/resourceclaims?") && fake_query(r, "watch"))
                 w->watch = c;
-        if (streq(r->method, "GET"))
+        if (streq(r->method, "GET") && fake_has(r->path, "/resourceclaims/train"))
+                reply_holder(w, c);
+        else if (streq(r->method, "GET"))
                 leading_read(c, r, items_of, u);
         else
                 on_write(u, c, r);
@@ -262,6 +275,8 @@ static void a_name_that_is_taken_is_reported(void **state) {
         struct world *w = *state;
         w->slices = PUBLISHED;
         w->taken = true;
+        w->holder = "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"c\","
+                    "\"resourceVersion\":\"2\"},\"spec\":{}}";
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, strstr(w->status, "ResourceClaimNameTaken"));
         assert_non_null(strstr(w->status, "ResourceClaim team-a/train already exists"));
@@ -353,6 +368,17 @@ static void the_controller_allocates_the_claim_in_advance(void **state) {
                                             "{\"key\":\"" CD_LABEL_SHARED "\""));
         assert_non_null(strstr(w->of_claim, "\"allocationTimestamp\":\"20"));
         assert_null(strstr(w->of_claim, "reservedFor"));
+}
+
+/* failure: the answer to the claim's creation is lost, and the watch is late -> the claim is used */
+static void a_claim_whose_creation_got_no_answer_is_used(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->taken = true;
+        w->holder = CLAIM_AT(12, BY_DOMAIN, "", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, *w->of_claim && strstr(w->status, "SharedClaimCreated"));
+        assert_null(strstr(w->event, "ResourceClaimNameTaken"));
 }
 
 /* failure: the API server drops a field of the shared device -> no claim is allocated */
@@ -560,6 +586,7 @@ int main(void) {
                 T(a_claim_with_256_pods_is_reported),
                 T(a_template_of_shared_claims_is_created_beside_the_local_one),
                 T(the_controller_allocates_the_claim_in_advance),
+                T(a_claim_whose_creation_got_no_answer_is_used),
                 T(without_the_device_no_claim_is_allocated),
                 T(an_allocated_claim_is_not_written_again),
                 T(only_the_claims_of_the_ComputeDomain_are_allocated),
