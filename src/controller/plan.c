@@ -255,6 +255,7 @@ static void want_named_claim(struct work *w, struct verdict_problem *problem) {
 /* Without the device, claims would stay unallocated without a reason. */
 static void want_shared_claim(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
+        const char *reason, *message;
         if (!domain_shares(in->cd))
                 return;
         if (in->shared_device == SHARED_DEVICE_REFUSED)
@@ -275,6 +276,9 @@ static void want_shared_claim(struct work *w, struct verdict_problem *problem) {
                                            "Pods and PodGroups can create shared claims from "
                                            "ResourceClaimTemplate %s/%s",
                                            in->cd->o.meta.ns, in->cd->channel->shared_template_name));
+        if (streq(w->shared_claim.reason, REASON_SHARED_CLAIM_CREATED) &&
+            !shared_claim_is_reachable(in->cd, in->shared_reach, &reason, &message))
+                claim_condition(w, false, reason, message);
 }
 
 /* Such a PodGroup stays Pending if it needs several nodes, so this hides that the shared claim is usable, but

@@ -11,6 +11,7 @@
 #include "rules/node_counts.h"
 #include "rules/host_health.h"
 #include "rules/membership.h"
+#include "rules/shared_claim.h"
 #include "rules/verdict.h"
 
 /* The device that claims of pods on several nodes share. */
@@ -33,6 +34,7 @@ struct plan_input {
         /* Only if the ComputeDomain asks for shared claims: */
         const struct rct *shared_holder; /* the same for its template of shared claims */
         enum shared_device_state shared_device;
+        enum shared_claim_reach shared_reach;
         const char
                 *shared_error; /* why the ResourceSlice of the device cannot be written; NULL: none known */
         bool claim_taken;      /* another claim has the name of its shared claim */

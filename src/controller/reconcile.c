@@ -181,6 +181,7 @@ static void gather_shared(const struct controller *c, const struct compute_domai
         ret->n_claims = claims.list.n;
         ret->claim_taken = memory && memory->claim_taken;
         ret->shared_device = shared_device_state(c);
+        ret->shared_reach = shared_device_reach(c);
         ret->shared_error = writes_error(c->writes, KEY_OF_SHARED);
         ret->shared_holder = reconcile_holder(c, cd->o.meta.ns, cd->channel->shared_template_name,
                                               memory ? &memory->shared_holder : NULL);

@@ -173,6 +173,9 @@ struct controller_memory {
         struct controller_domain *domains;
         int64_t shared_refused; /* when the API server dropped a field of the shared device; 0: never */
         unsigned shared_was;    /* enum shared_device_state of the last pass */
+        size_t shared_nodes;    /* Nodes in the cache with the label CD_LABEL_SHARED */
+        unsigned reach_was;     /* enum shared_claim_reach of the last pass */
+        int64_t unreached;      /* since when no Node has the label; 0: one has it, or it is not known */
         struct first_seen *undone; /* allocations and reservations that others removed, see shared_claims.c */
 };
 

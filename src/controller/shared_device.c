@@ -5,7 +5,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-enum { MAX_BODY = 64 << 10, REFUSED_S = 600 /* until the API server is asked again */ };
+enum {
+        MAX_BODY = 64 << 10,
+        REFUSED_S = 600, /* until the API server is asked again */
+        REACH_S = 5      /* how long no Node has the label until a condition reports it */
+};
 
 static const struct slice *shared_slice(const struct controller *c) {
         return (const struct slice *)kube_informer_get(c->caches.slices, NULL, CD_SLICE_SHARED);
@@ -64,9 +68,35 @@ static bool shared_device_queue_node(void *u, const struct kube_object *o) {
         return true;
 }
 
+enum shared_claim_reach shared_device_reach(const struct controller *c) {
+        if (shared_device_state(c) != SHARED_DEVICE_PUBLISHED)
+                return SHARED_REACH_UNKNOWN;
+        return c->memory.shared_nodes ? SHARED_REACH_NODES
+               : c->memory.unreached && clock_mono_s() - c->memory.unreached >= REACH_S
+                       ? SHARED_REACH_NONE
+                       : SHARED_REACH_UNKNOWN;
+}
+
+/* Only a current cache shows that no Node has the label. */
+static void note_reach(struct controller *c) {
+        bool counts = shared_device_state(c) == SHARED_DEVICE_PUBLISHED && !c->memory.shared_nodes;
+        if (!counts)
+                c->memory.unreached = 0;
+        else if (!c->memory.unreached && kube_informer_current(c->caches.nodes))
+                c->memory.unreached = clock_mono_s();
+        enum shared_claim_reach now = shared_device_reach(c);
+        if (counts && now != SHARED_REACH_NONE)
+                work_queue_add_after(c->queue, KEY_OF_SHARED, REACH_S * 1000U);
+        if (now == c->memory.reach_was)
+                return;
+        c->memory.reach_was = now;
+        kube_informer_each(c->caches.cds, queue_asking, c);
+}
+
 /* The state decides the labels of all Nodes, and whether claims are created. */
 static void note_state(struct controller *c) {
         enum shared_device_state now = shared_device_state(c);
+        note_reach(c);
         if (now == c->memory.shared_was)
                 return;
         c->memory.shared_was = now;
@@ -130,8 +160,21 @@ void shared_device_changed(struct controller *c) {
                 work_queue_add(c->queue, KEY_OF_SHARED);
 }
 
+void shared_device_node_changed(struct controller *c, const struct node *was, const struct node *is) {
+        bool had = was && was->shared, has = is && is->shared;
+        if (had == has)
+                return;
+        c->memory.shared_nodes += has;
+        c->memory.shared_nodes -= had;
+        /* Others change nothing for the condition. */
+        if (c->memory.shared_nodes <= 1)
+                shared_device_changed(c);
+}
+
 void shared_device_begin(struct controller *c) {
+        c->memory.unreached = 0;
         c->memory.shared_was = shared_device_state(c);
+        c->memory.reach_was = shared_device_reach(c);
         if (shared_slice(c) || is_asked_for(c))
                 shared_device_changed(c);
 }

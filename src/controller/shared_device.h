@@ -5,7 +5,10 @@
  * The slice exists from the first ComputeDomain that asks for such claims. An API server without the feature
  * drops the field that allows any number of claims, and the first claim would get the device for itself. So
  * no Node has the label until the cache shows the slice with this field, and a slice without it is deleted.
- */
+ *
+ * While no Node has the label, no pod that uses a shared claim gets a node, and the condition
+ * SharedClaimAvailable is False. All Nodes may lack it for a moment: when the slice is new, and when IMEX is
+ * restarted everywhere. So the condition changes only after REACH_S, and then once. */
 #pragma once
 
 #include "controller/plan.h"
@@ -14,10 +17,13 @@
 /* Writes or deletes the slice. */
 void shared_device_reconcile(struct controller *c);
 enum shared_device_state shared_device_state(const struct controller *c);
+enum shared_claim_reach shared_device_reach(const struct controller *c);
 /* Returns whether the Node should have the label CD_LABEL_SHARED. */
 bool shared_device_is_on(const struct controller *c, const struct node *n);
 /* Call it when a slice without a node in the cache has changed, or a ComputeDomain that asks for shared
  * claims has appeared. */
 void shared_device_changed(struct controller *c);
+/* Call it for each change of a Node in the cache; `was` NULL: it was added; `is` NULL: it was deleted. */
+void shared_device_node_changed(struct controller *c, const struct node *was, const struct node *is);
 /* Queues the slice if it exists or should exist. Call it when the replica has become the leader. */
 void shared_device_begin(struct controller *c);

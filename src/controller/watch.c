@@ -180,6 +180,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
         const char *name = now ? now->meta.name : old->meta.name;
         node_reads_node_changed(c, was, is);
+        shared_device_node_changed(c, was, is);
         labels_changed(c, was, is);
         bool confirms = was && is && node_out_of_service(is) && was->partial != is->partial;
         if (was && is && jd_equal(node_fields, was, is) && !confirms)

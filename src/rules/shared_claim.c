@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rules/shared_claim.h"
 
+#include "api/kinds.h"
+#include "api/names.h"
+#include "api/reasons.h"
 #include "base/mem.h"
 #include "base/stderr.h"
 #include "rules/message.h"
@@ -47,6 +50,34 @@ void shared_claim_decide(const struct shared_claim_facts *f, struct arena *a,
                                      f->was_used ? SHARED_CLAIM_PAUSE_S : SHARED_CLAIM_UNFIT_PAUSE_S, f->now);
         if (!ret->recheck_s)
                 ret->step = f->allocated ? SHARED_CLAIM_RESERVE : SHARED_CLAIM_ALLOCATE;
+}
+
+/* ---- nodes that offer the device ---- */
+
+const struct cd_condition *shared_claim_condition(const struct compute_domain *cd) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, CONDITION_SHARED_CLAIM_AVAILABLE))
+                        return &cd->conditions[i];
+        return NULL;
+}
+
+bool shared_claim_is_reachable(const struct compute_domain *cd, enum shared_claim_reach reach,
+                               const char **ret_reason, const char **ret_message) {
+        const struct cd_condition *was = shared_claim_condition(cd);
+        bool usable = was && condition_status_decode(was->status) == STATUS_TRUE,
+             unreachable = was && streq(was->reason, REASON_NO_CHANNEL_OFFERED);
+        if (reach == SHARED_REACH_NODES || (reach == SHARED_REACH_UNKNOWN && usable))
+                return true;
+        if (reach == SHARED_REACH_NONE || unreachable) {
+                *ret_reason = REASON_NO_CHANNEL_OFFERED;
+                *ret_message =
+                        "No node offers a channel, so pods that use a shared claim wait: no Node has the "
+                        "label " CD_LABEL_SHARED ", which the driver sets where IMEX is ready";
+        } else {
+                *ret_reason = REASON_SHARED_CLAIM_PENDING;
+                *ret_message = "No Node has the label " CD_LABEL_SHARED " yet";
+        }
+        return false;
 }
 
 /* ---- PodGroups that share a claim for one node ---- */

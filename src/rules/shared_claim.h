@@ -67,6 +67,21 @@ struct shared_claim_decision {
 void shared_claim_decide(const struct shared_claim_facts *f, struct arena *a,
                          struct shared_claim_decision *ret);
 
+/* Whether a node offers the shared device, so that the scheduler can place a pod that uses it. */
+enum shared_claim_reach {
+        SHARED_REACH_UNKNOWN, /* its ResourceSlice is new, or the Nodes have lost the label just now */
+        SHARED_REACH_NODES,   /* a Node has the label CD_LABEL_SHARED */
+        SHARED_REACH_NONE     /* no Node has had it for some seconds */
+};
+
+/* Returns the condition SharedClaimAvailable in the status of the ComputeDomain; NULL: none. */
+const struct cd_condition *shared_claim_condition(const struct compute_domain *cd);
+/* Returns whether a pod that uses an existing claim can get a node. If not, sets the reason and the message
+ * of the condition, which are static. While that is not known, the result follows from the present condition.
+ */
+bool shared_claim_is_reachable(const struct compute_domain *cd, enum shared_claim_reach reach,
+                               const char **ret_reason, const char **ret_message);
+
 /* Describes why the Pods of a PodGroup can only run on one node: its claim is for a channel device of a node.
  * `claim` and `group` are names; group NULL: the text is for the PodGroup itself. `shares` is true if
  * ComputeDomains can have claims for Pods on several nodes (imex.isolation=channel). The text ends with the

@@ -523,13 +523,14 @@ static void host_event(const struct compute_domain *cd, const struct verdict *v,
 }
 
 /* Adds an Event when the pods of a shared claim cannot use it, and when they can. A claim that is being
- * created needs none. */
+ * created needs none, unless pods could use it before. */
 static void shared_claim_event(const struct compute_domain *cd, const struct verdict *v,
                                struct verdict_event *list, size_t *n) {
         for (size_t i = 0; i < v->n_conditions; i++) {
                 const struct cd_condition *now = &v->conditions[i], *was = condition_at(cd, now->type);
-                if (streq(now->type, CONDITION_SHARED_CLAIM_AVAILABLE) &&
-                    !streq(now->reason, REASON_SHARED_CLAIM_PENDING) &&
+                bool begins =
+                        streq(now->reason, REASON_SHARED_CLAIM_PENDING) && !(was && verdict_is_true(was));
+                if (streq(now->type, CONDITION_SHARED_CLAIM_AVAILABLE) && !begins &&
                     (!was || !streq(was->reason, now->reason)))
                         verdict_add(list, n, !verdict_is_true(now), now->reason, now->message);
         }

@@ -29,6 +29,10 @@ struct world {
         char of_claim[BODY],
                 metadata[BODY];  /* the last patches of the claim's status and of the claim itself */
         struct fake_conn *watch; /* of claims */
+        struct fake_conn *nodes; /* the watch of Nodes */
+        const char *label;       /* of n1, in the first list: LABEL or "" */
+        bool accepts;            /* the API server accepts the status of the ComputeDomain */
+        unsigned n_statuses;     /* those that it has accepted */
         const char *groups, *groups_version; /* version NULL: the API server serves no PodGroups */
         const char *patched; /* the answer to a patch of the claim's status; NULL: a conflict */
         unsigned n_slices, n_deleted, n_claims, n_claims_deleted, n_templates, n_patches, n_group_lists;
@@ -49,11 +53,24 @@ static void created(struct fake_conn *c, const struct fake_request *r, const cha
         fake_reply(c, 201, NULL, answer);
 }
 
+#define LABEL ",\"labels\":{\"" CD_LABEL_SHARED "\":\"true\"}"
+
+static char *domain_of(const struct world *w, unsigned version, const char *more) {
+        return xasprintf("{\"apiVersion\":\"" CD_API_VERSION
+                         "\",\"kind\":\"ComputeDomain\",\"metadata\":{\"name\":\"train\",\"namespace\":"
+                         "\"team-a\",\"uid\":\"" DOMAIN
+                         "\",\"resourceVersion\":\"%u\",\"finalizers\":[\"" CD_FINALIZER
+                         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
+                         "\"channel\":{%s}}%s}",
+                         version, w->l.config.mode->name, w->channel, more);
+}
+
 static char *items_of(void *u, const char *path) {
         struct world *w = u;
         if (fake_has(path, "/nodes"))
-                return xstrdup("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},"
-                               "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+                return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"%s},"
+                                 "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                                 w->label);
         if (fake_has(path, "/pods") && fake_has(path, "plugin"))
                 return xasprintf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
                                  "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
@@ -84,17 +101,25 @@ static char *items_of(void *u, const char *path) {
                         "\"channelCount\":4,\"next\":1,\"channels\":[%s]}",
                         w->channels);
         if (fake_has(path, "/computedomains"))
-                return xasprintf(
-                        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
-                        "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
-                        "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
-                        "\"channel\":{%s}}}",
-                        w->l.config.mode->name, w->channel);
+                return domain_of(w, 1, "");
         return NULL;
 }
 
 static void keep(char to[static BODY], const struct fake_request *r) {
         snprintf(to, BODY, "%s", r->body);
+}
+
+/* Returns false if the API server refuses it. */
+static bool answer_status(struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        const char *status = strstr(r->body, ",\"status\":");
+        keep(w->status, r);
+        if (!w->accepts)
+                return false;
+        assert_non_null(status);
+        _cleanup_(freep) char *more = xasprintf("%.*s", (int)strlen(status) - 1, status),
+                              *answer = domain_of(w, 100 + ++w->n_statuses, more);
+        fake_reply(c, 200, NULL, answer);
+        return true;
 }
 
 static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
@@ -136,10 +161,14 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 return;
         }
         w->n_templates += creates && fake_has(r->path, "/resourceclaimtemplates");
+        if (creates && w->accepts && fake_has(r->path, "/resourceclaimtemplates")) {
+                created(c, r, NULL);
+                return;
+        }
         if (fake_has(r->path, "/nodes/n1"))
                 keep(w->node, r);
-        else if (fake_has(r->path, "/computedomains/train/status"))
-                keep(w->status, r);
+        else if (fake_has(r->path, "/computedomains/train/status") && answer_status(w, c, r))
+                return;
         else if (fake_has(r->path, "/computedomainfabrics"))
                 keep(w->fabric, r);
         else if (fake_has(r->path, "/events"))
@@ -169,6 +198,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         }
         if (fake_has(r->path, "/resourceclaims?") && fake_query(r, "watch"))
                 w->watch = c;
+        if (fake_has(r->path, "/nodes?") && fake_query(r, "watch"))
+                w->nodes = c;
         if (streq(r->method, "GET") && fake_has(r->path, "/resourceclaims/train"))
                 reply_holder(w, c);
         else if (streq(r->method, "GET"))
@@ -194,6 +225,24 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         ",{\"metadata\":{\"name\":\"" CD_SLICE_SHARED "\",\"uid\":\"u\",\"resourceVersion\":\"9\"},"         \
         "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"devices\":[{\"name\":\"" CD_DEVICE_SHARED                  \
         "\",\"allowMultipleAllocations\":true}]}}"
+#define CLAIM_OF(owner, deleted, status) CLAIM_AT(7, owner, deleted, status)
+#define CLAIM_AT(version, owner, deleted, status)                                                            \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" CLAIM                        \
+        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"]," deleted             \
+        "\"ownerReferences\":[" owner "]},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\","       \
+        "\"exactly\":{\"deviceClassName\":\"" CD_CLASS_SHARED                                                \
+        "\",\"allocationMode\":\"ExactCount\",\"count\":1"                                                   \
+        "}}],\"config\":[{\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"" CD_DRIVER                    \
+        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
+        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
+        "\",\"isolation\":\"Channel\"}}}]}},\"status\":{" status "}}"
+#define CLAIM "cccccccc-8f4e-4f0e-9f0a-1b2c3d4e5f60"
+#define BY_DOMAIN                                                                                            \
+        "{\"apiVersion\":\"" CD_API_VERSION                                                                  \
+        "\",\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":\"" DOMAIN "\",\"controller\":true}"
+#define ALLOCATION                                                                                           \
+        "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"" CD_DRIVER         \
+        "\",\"pool\":\"" CD_POOL_SHARED "\",\"device\":\"" CD_DEVICE_SHARED "\"}]}}"
 #define ENTRY                                                                                                \
         "{\"id\":2,\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"team-a\",\"name\":\"train\","       \
         "\"uid\":\"" DOMAIN "\"}"
@@ -201,12 +250,23 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->channel = NAMED;
-        w->claims = w->channels = w->slices = w->groups = "";
+        w->claims = w->channels = w->slices = w->groups = w->label = "";
         w->reports = "\\\"held\\\":{}";
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
         *state = w;
         return 0;
+}
+
+/* The watch shows n1 with these labels. */
+static void relabel(struct world *w, unsigned version, const char *label) {
+        _cleanup_(freep) char *event = xasprintf(
+                "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":"
+                "\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"%u\"%s}"
+                "}}\n",
+                version, label);
+        RUN_UNTIL(&w->l.loop, w->nodes);
+        fake_chunk(w->nodes, event);
 }
 
 /* ---- the device ---- */
@@ -226,6 +286,7 @@ static void the_first_shared_claim_gets_a_slice_then_labels_and_the_claim(void *
         assert_non_null(strstr(w->claim, "\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":\"" DOMAIN
                                          "\",\"controller\":true"));
         assert_int_equal(w->n_templates, 0);
+        relabel(w, 11, LABEL);
         RUN_UNTIL(&w->l.loop, strstr(w->status, "SharedClaimCreated"));
         assert_int_equal(w->n_claims, 1);
 }
@@ -254,6 +315,60 @@ static void an_API_server_that_drops_the_field_gets_no_device(void **state) {
         assert_int_equal(w->n_slices, 1); /* not again before some minutes have passed */
         assert_int_equal(w->n_claims, 0);
         assert_null(strstr(w->node, CD_LABEL_SHARED));
+}
+
+/* failure: no node offers channels -> the condition SharedClaimAvailable is False at once, and an Event
+ * reports it */
+static void a_device_that_no_node_offers_is_reported(void **state) {
+        static const char *const channels[] = { NAMED, "\"sharedResourceClaimTemplate\":{\"name\":\"s\"}" };
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", ALLOCATION);
+        w->accepts = true;
+        for (size_t i = 0; i < ARRAY_LEN(channels); i++) {
+                w->channel = channels[i];
+                w->event[0] = w->status[0] = 0;
+                w->nodes = NULL;
+                leading_start(&w->l);
+                RUN_UNTIL(&w->l.loop, strstr(w->status, "\"SharedClaimPending\""));
+                assert_non_null(strstr(w->status, "No Node has the label " CD_LABEL_SHARED " yet"));
+                assert_string_equal(w->event, "");
+                RUN_UNTIL(&w->l.loop, strstr(w->status, "\"NoChannelOffered\""));
+                assert_non_null(strstr(w->status, "\"SharedClaimAvailable\",\"status\":\"False\""));
+                RUN_UNTIL(&w->l.loop, strstr(w->event, "NoChannelOffered"));
+                assert_non_null(strstr(w->event, "\"type\":\"Warning\""));
+                unsigned n = w->n_statuses;
+                run_for(&w->l.loop, 60000);
+                assert_int_equal(w->n_statuses, n);
+                relabel(w, 11, LABEL);
+                RUN_UNTIL(&w->l.loop, strstr(w->event, "SharedClaimCreated"));
+                assert_non_null(strstr(w->status, "\"SharedClaimAvailable\",\"status\":\"True\""));
+                assert_int_equal(w->n_statuses, n + 1);
+                controller_stop(&w->l.c);
+        }
+}
+
+/* failure: all nodes withhold their channels for some seconds -> the condition SharedClaimAvailable does not
+ * change */
+static void a_short_time_without_a_node_changes_no_condition(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->label = LABEL;
+        w->claims = CLAIM_OF(BY_DOMAIN, "", ALLOCATION);
+        w->accepts = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->event, "SharedClaimCreated"));
+        unsigned n = w->n_statuses;
+        for (unsigned i = 0; i < 3; i++) {
+                relabel(w, 11 + 2 * i, "");
+                run_for(&w->l.loop, 3500);
+                relabel(w, 12 + 2 * i, LABEL);
+                run_for(&w->l.loop, 3500);
+        }
+        assert_int_equal(w->n_statuses, n);
+        relabel(w, 20, "");
+        RUN_UNTIL(&w->l.loop, strstr(w->event, "NoChannelOffered"));
+        assert_int_equal(w->n_statuses, n + 1);
 }
 
 /* failure: imex.isolation=domain -> a ComputeDomain with a shared claim is not admitted, and states why */
@@ -321,27 +436,9 @@ static void a_template_of_shared_claims_is_created_beside_the_local_one(void **s
 
 /* ---- the allocation ---- */
 
-#define CLAIM_OF(owner, deleted, status) CLAIM_AT(7, owner, deleted, status)
-#define CLAIM_AT(version, owner, deleted, status)                                                            \
-        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" CLAIM                        \
-        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"]," deleted             \
-        "\"ownerReferences\":[" owner "]},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\","       \
-        "\"exactly\":{\"deviceClassName\":\"" CD_CLASS_SHARED                                                \
-        "\",\"allocationMode\":\"ExactCount\",\"count\":1"                                                   \
-        "}}],\"config\":[{\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"" CD_DRIVER                    \
-        "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                                                \
-        "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
-        "\",\"isolation\":\"Channel\"}}}]}},\"status\":{" status "}}"
-#define CLAIM "cccccccc-8f4e-4f0e-9f0a-1b2c3d4e5f60"
-#define BY_DOMAIN                                                                                            \
-        "{\"apiVersion\":\"" CD_API_VERSION                                                                  \
-        "\",\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":\"" DOMAIN "\",\"controller\":true}"
 #define BY_GROUP                                                                                             \
         "{\"apiVersion\":\"scheduling.k8s.io/"                                                               \
         "v1beta1\",\"kind\":\"PodGroup\",\"name\":\"g\",\"uid\":\"g-uid\"}"
-#define ALLOCATION                                                                                           \
-        "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"channel\",\"driver\":\"" CD_DRIVER         \
-        "\",\"pool\":\"" CD_POOL_SHARED "\",\"device\":\"" CD_DEVICE_SHARED "\"}]}}"
 #define GROUP(name, claim, more)                                                                             \
         "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"team-a\",\"uid\":\"" name                      \
         "-uid\",\"resourceVersion\":\"3\"" more "},\"spec\":{\"resourceClaims\":[{\"name\":\"channel\","     \
@@ -374,6 +471,7 @@ static void the_controller_allocates_the_claim_in_advance(void **state) {
 static void a_claim_whose_creation_got_no_answer_is_used(void **state) {
         struct world *w = *state;
         w->slices = PUBLISHED;
+        w->label = LABEL;
         w->taken = true;
         w->holder = CLAIM_AT(12, BY_DOMAIN, "", "");
         leading_start(&w->l);
@@ -581,6 +679,8 @@ int main(void) {
                 T(the_first_shared_claim_gets_a_slice_then_labels_and_the_claim),
                 T(without_a_shared_claim_neither_slice_nor_label_is_written),
                 T(an_API_server_that_drops_the_field_gets_no_device),
+                T(a_device_that_no_node_offers_is_reported),
+                T(a_short_time_without_a_node_changes_no_condition),
                 T(isolation_by_domain_rejects_shared_claims),
                 T(a_name_that_is_taken_is_reported),
                 T(a_claim_with_256_pods_is_reported),
