@@ -190,6 +190,16 @@ bool claim_group_owner(const struct claim *c, struct claim_group *ret) {
         return ret->uid && ret->name;
 }
 
+const char *claim_named_for(const struct claim *c, struct arena *a) {
+        struct claim_group group;
+        if (claim_group_owner(c, &group) || claim_domain_owner(c))
+                return NULL;
+        for (size_t i = 0; i < c->n_owners; i++)
+                if (streq(c->owners[i].kind, "Pod"))
+                        return NULL;
+        return asked_domain(c, a);
+}
+
 bool claim_consumer_is_group(const struct claim_consumer *c) {
         return streq(c->api_group, CLAIM_GROUP_API) && streq(c->resource, CLAIM_GROUP_RESOURCE) && c->name;
 }

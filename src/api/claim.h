@@ -133,6 +133,11 @@ bool claim_is_reserved_for(const struct claim_consumer *list, size_t n, const ch
  * is in the arena. */
 const char *claim_awaits(const struct claim *c, struct arena *a);
 
+/* Returns the UID of the ComputeDomain for a channel device of which a user created the claim by name: no
+ * Pod, PodGroup or ComputeDomain owns it. The claim need not be allocated. NULL: it is another claim. The
+ * result is in the arena. */
+const char *claim_named_for(const struct claim *c, struct arena *a);
+
 /* Returns true if the claim requests a channel device of a node and all Pods of a PodGroup share it. The
  * claim need not be allocated. If the kube-controller-manager created the claim from a claim template, the
  * PodGroup is its owner. If a user created the claim by name, it is reserved for the PodGroup instead of a

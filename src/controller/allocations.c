@@ -111,6 +111,7 @@ const struct jd_field claim_record_fields[] = {
         JD_STR(struct claim_record, "node", node),
         JD_STR(struct claim_record, "awaits", awaits),
         JD_OPTOBJ(struct claim_record, "group", group, struct claim_group, f_group),
+        JD_STR(struct claim_record, "named", named),
         JD_STR(struct claim_record, "owner", owner),
         JD_BOOL(struct claim_record, "full", full),
         JD_OPTOBJ(struct claim_record, "shared", shared, struct claim_shared, f_shared),
@@ -150,6 +151,7 @@ static const void *record_of(const struct claim *c, bool own_channels, struct ar
                 r->node = place.node;
         }
         r->awaits = claim_awaits(c, a);
+        r->named = claim_named_for(c, a);
         r->owner = claim_domain_owner(c);
         r->full = c->n_consumers >= CLAIM_PODS_MAX;
         if (claim_of_group(c, a, &group))

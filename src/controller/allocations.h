@@ -34,6 +34,8 @@ struct claim_record {
         const char
                 *awaits; /* a Pod waits for a channel of this ComputeDomain, see claim_awaits(); NULL: none */
         const struct claim_group *group; /* the PodGroup that shares the claim; NULL: none */
+        const char *named; /* a user created the claim by name, for a channel of one node of this
+                              ComputeDomain; NULL: it is another claim */
         const char *owner; /* UID of the ComputeDomain for which the controller created the claim;
                               NULL: none */
         bool full;         /* no other Pod can use the claim, see CLAIM_PODS_MAX */

@@ -282,19 +282,23 @@ static void want_shared_claim(struct work *w, struct verdict_problem *problem) {
 }
 
 /* Such a PodGroup stays Pending if it needs several nodes, so this hides that the shared claim is usable, but
- * no other reason. Of several claims, the message names the one that sorts first. */
+ * no other reason. Of several claims, the message names the one that sorts first. A new leader keeps the
+ * condition until it knows the PodGroups. */
 static void report_grouped(struct work *w) {
         const struct plan_input *in = w->in;
-        const struct claim_record *first = NULL;
+        const struct plan_grouped *first = NULL;
+        const struct cd_condition *was = shared_claim_condition(in->cd);
         if (w->shared_claim.type && !streq(w->shared_claim.reason, REASON_SHARED_CLAIM_CREATED))
                 return;
         for (size_t i = 0; i < in->n_grouped; i++)
-                if (!first || strcmp(in->grouped[i]->o.meta.name, first->o.meta.name) < 0)
-                        first = in->grouped[i];
+                if (!first || strcmp(in->grouped[i].claim, first->claim) < 0)
+                        first = &in->grouped[i];
         if (first)
                 claim_condition(w, false, REASON_GROUP_ON_ONE_NODE,
-                                shared_claim_on_one_node(in->cd, first->o.meta.name, first->group->name,
+                                shared_claim_on_one_node(in->cd, first->claim, first->group,
                                                          mode_assigns_channels(in->mode), w->a));
+        else if (in->groups_pending && was && streq(was->reason, REASON_GROUP_ON_ONE_NODE))
+                claim_condition(w, false, REASON_GROUP_ON_ONE_NODE, was->message);
 }
 
 /* ---- a ComputeDomain that does not end ---- */

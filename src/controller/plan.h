@@ -21,6 +21,11 @@ enum shared_device_state {
         SHARED_DEVICE_REFUSED    /* the API server does not support that */
 };
 
+/* A claim for a channel of one node, and a PodGroup that shares it. */
+struct plan_grouped {
+        const char *claim, *group;
+};
+
 struct plan_input {
         const struct objects_settings *settings;
         const struct imex_mode *mode; /* the mode of the controller */
@@ -40,9 +45,9 @@ struct plan_input {
         bool claim_taken;      /* another claim has the name of its shared claim */
         const struct claim_record *const *claims; /* the claims that the controller created for it */
         size_t n_claims;
-        /* Always: claims for a channel of one node that PodGroups share. */
-        const struct claim_record *const *grouped;
+        const struct plan_grouped *grouped; /* always */
         size_t n_grouped;
+        bool groups_pending; /* the PodGroups are not known yet */
         /* Objects that the Go driver left, in all namespaces of the configuration. `pods` contains the Pods
          * of its daemons that have not ended. */
         const struct daemonset *const *sets;

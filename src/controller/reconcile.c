@@ -11,6 +11,7 @@
 #include "controller/checks.h"
 #include "controller/plan.h"
 #include "controller/records.h"
+#include "controller/pod_groups.h"
 #include "controller/shared_device.h"
 #include "controller/shortages.h"
 #include "kube/kube_metrics.h"
@@ -155,8 +156,17 @@ static void gather_grouped(const struct controller *c, const struct compute_doma
         struct own_claims claims = { .ns = cd->o.meta.ns, .list = { .a = a } };
         kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_GROUPED, cd->o.meta.uid, add_own_claim,
                               &claims);
-        ret->grouped = (const struct claim_record *const *)(const void *)claims.list.items;
-        ret->n_grouped = claims.list.n;
+        kube_informer_each_at(c->caches.claims, CONTROLLER_CLAIMS_NAMED, cd->o.meta.uid, add_own_claim,
+                              &claims);
+        struct plan_grouped *list = arena_alloc(a, (claims.list.n + 1) * sizeof *list);
+        for (size_t i = 0; i < claims.list.n; i++) {
+                const struct claim_record *r = claims.list.items[i];
+                const char *group = pod_groups_sharing(c, r);
+                if (group)
+                        list[ret->n_grouped++] = (struct plan_grouped){ r->o.meta.name, group };
+        }
+        ret->grouped = list;
+        ret->groups_pending = pod_groups_pending(c);
 }
 
 static void forget_holder(struct controller_holder *h) {

@@ -212,6 +212,8 @@ enum {
         CONTROLLER_CLAIMS_AWAITING = 0, /* by the ComputeDomain for which a Pod waits */
         CONTROLLER_CLAIMS_BY_OWNER = 1, /* by the ComputeDomain for which the controller created the claim */
         CONTROLLER_CLAIMS_GROUPED = 2,  /* claims for one node that PodGroups share, by their ComputeDomain */
+        CONTROLLER_CLAIMS_NAMED =
+                3, /* claims for one node that users created by name, by their ComputeDomain */
         CONTROLLER_SLICES_BY_RACK = 1,
         CONTROLLER_SLICES_BY_CLIQUE = 2,
         CONTROLLER_PLUGINS_BY_NODE = 0,

@@ -41,6 +41,7 @@ INDEX(daemon_node, daemon_pod, pod.node)
 INDEX(daemon_clique, daemon_pod, pod.clique_id)
 INDEX(claim_awaited, claim_record, awaits)
 INDEX(claim_made_for, claim_record, owner)
+INDEX(claim_named, claim_record, named)
 INDEX(auto_pod_domain, auto_pod, key)
 
 static const char *claim_grouped(const struct kube_object *o) {
@@ -122,11 +123,11 @@ static bool claim_is_ours(void *u, const struct kube_object *o) {
         for (size_t i = 0; i < c->n_results; i++)
                 if (streq(c->results[i].driver, CD_DRIVER))
                         return true;
-        /* A PodGroup that does not fit on one node never gets its claim allocated. */
+        /* A PodGroup that does not fit on one node never gets its claim allocated, nor reserved. */
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
         struct claim_group group;
-        return claim_of_group(c, a, &group) || claim_awaits(c, a) || claim_domain_owner(c) ||
-               (claim_asks_for_shared(c, a) && claim_group_owner(c, &group));
+        return claim_of_group(c, a, &group) || claim_awaits(c, a) || claim_named_for(c, a) ||
+               claim_domain_owner(c) || (claim_asks_for_shared(c, a) && claim_group_owner(c, &group));
 }
 
 static bool slice_is_ours(void *u, const struct kube_object *o) {
@@ -526,7 +527,8 @@ static void watch_evidence(struct controller *c) {
                 claim, kube_resource_claims, struct claim_record, claim_fields,
                 OURS(.current = on_current, .decoded_size = sizeof(struct claim), .kept = claim_record_fields,
                      .trim = mode_assigns_channels(c->mode) ? claim_record_of_own : claim_record_of,
-                     .keep = claim_is_ours, .index = { claim_awaited, claim_made_for, claim_grouped }));
+                     .keep = claim_is_ours,
+                     .index = { claim_awaited, claim_made_for, claim_grouped, claim_named }));
 }
 
 static void watch_fabrics(struct controller *c) {
