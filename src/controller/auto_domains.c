@@ -6,19 +6,55 @@
 #include "api/names.h"
 #include "api/reasons.h"
 #include "api/resources.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 /* The interval limits how often a tenant can cause a creation: the garbage collector deletes a ComputeDomain
- * at once if its owner does not exist. */
-enum { MAX_BODY = 64 << 10, INTERVAL_MS = 10000 };
+ * at once if its owner does not exist. It begins when the cache shows the ComputeDomain, because the answer
+ * to a creation may be lost. */
+enum { MAX_BODY = 64 << 10, INTERVAL_S = 10 };
 
-void auto_domains_queue_of(struct controller *c, const struct kube_object *domain) {
+static void appeared_key(const char *key, struct buf *out) {
+        buf_addf(out, "auto/%s", key);
+}
+
+static void note_appeared(struct controller *c, const char *key) {
+        _cleanup_(buf_done) struct buf what = BUF_INIT(1024);
+        appeared_key(key, &what);
+        first_seen_forget(c->memory.undone, buf_str(&what));
+        first_seen_at(c->memory.undone, buf_str(&what), clock_mono_s());
+}
+
+/* Neither a ComputeDomain nor a pod needs the interval any more. */
+static void forget_appeared(struct controller *c, const char *key) {
+        _cleanup_(buf_done) struct buf what = BUF_INIT(1024);
+        appeared_key(key, &what);
+        first_seen_forget(c->memory.undone, buf_str(&what));
+}
+
+/* Returns for how many seconds the ComputeDomain may not be created again. */
+static int64_t interval_left(const struct controller *c, const char *key) {
+        _cleanup_(buf_done) struct buf what = BUF_INIT(1024);
+        appeared_key(key, &what);
+        int64_t since = first_seen_get(c->memory.undone, buf_str(&what)),
+                left = since ? since + INTERVAL_S - clock_mono_s() : 0;
+        return left > 0 ? left : 0;
+}
+
+void auto_domains_changed(struct controller *c, const struct kube_object *old,
+                          const struct kube_object *now) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        const struct kube_object *domain = now ? now : old;
         if (!c->caches.auto_pods)
                 return;
         buf_addf(&key, "%s/%s", domain->meta.ns, domain->meta.name);
+        if (now && (!old || !streq(old->meta.uid, now->meta.uid)) &&
+            str_starts(domain->meta.name, AUTO_DOMAIN_PREFIX))
+                note_appeared(c, buf_str(&key));
         if (kube_informer_first_at(c->caches.auto_pods, CONTROLLER_AUTO_PODS_BY_DOMAIN, buf_str(&key)))
                 records_queue_auto(c, buf_str(&key));
+        else if (!now)
+                forget_appeared(c, buf_str(&key));
 }
 
 static bool auto_domains_queue_pod(void *u, const struct kube_object *o) {
@@ -78,7 +114,7 @@ static void auto_domains_make(struct controller *c, const struct auto_pod *p, co
                                       .ns = p->o.meta.ns,
                                       .name = p->domain,
                                       .body = { buf_str(&b), b.n },
-                                      .interval_ms = INTERVAL_MS,
+                                      .interval_ms = INTERVAL_S * 1000,
                                       .cache = c->caches.cds,
                                       .done = auto_domains_on_made,
                                       .u = c,
@@ -106,11 +142,16 @@ void auto_domains_reconcile(struct controller *c, const char *key) {
         _cleanup_(buf_done) struct buf requester = BUF_INIT(1024);
         key_render(KEY_AUTO, key, &requester);
         writes_begin(c->writes, buf_str(&requester));
-        if (p) {
+        if (!p) {
+                forget_appeared(c, key);
+        } else {
                 const struct compute_domain *cd = (const struct compute_domain *)kube_informer_get(
                         c->caches.cds, p->o.meta.ns, p->domain);
                 if (cd)
                         auto_domains_report(c, p, cd);
+                else if (interval_left(c, key))
+                        work_queue_add_after(c->queue, buf_str(&requester),
+                                             (unsigned)interval_left(c, key) * 1000U);
                 else
                         auto_domains_make(c, p, buf_str(&requester));
         }

@@ -8,6 +8,7 @@
 
 /* `key` is "<namespace>/<name>". */
 void auto_domains_reconcile(struct controller *c, const char *key);
-/* Queues the key of a ComputeDomain, which was created, changed or deleted. */
-void auto_domains_queue_of(struct controller *c, const struct kube_object *domain);
+/* Call this when a ComputeDomain in the cache was added (`old` NULL), changed, or deleted (`now` NULL).
+ * Queues its key. */
+void auto_domains_changed(struct controller *c, const struct kube_object *old, const struct kube_object *now);
 void auto_domains_queue_all(struct controller *c);

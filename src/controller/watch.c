@@ -101,7 +101,7 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                 pod_groups_watch(c, (const struct compute_domain *)now);
         }
         queue_shared_claims(c, (const struct compute_domain *)old, (const struct compute_domain *)now);
-        auto_domains_queue_of(c, o);
+        auto_domains_changed(c, old, now);
         rack_domains_queue_of(c, (const struct compute_domain *)old);
         rack_domains_queue_of(c, (const struct compute_domain *)now);
         if (!now)

@@ -13,6 +13,8 @@
 
 /* The name of the entry in spec.resourceClaims that the policy adds. */
 #define AUTO_DOMAIN_ENTRY "auto-domain"
+/* The names of these ComputeDomains begin with it. */
+#define AUTO_DOMAIN_PREFIX "auto-"
 
 struct auto_owner {
         const char *api_version, *kind, *name, *uid;

@@ -22,7 +22,7 @@
 #define JOB_POD(name, more) POD(name, more, "Job", "train")
 #define DOMAIN(more, claim)                                                                                  \
         "{\"metadata\":{\"name\":\"auto-train-1a2b3c4d\",\"namespace\":\"team\",\"uid\":\"d\","              \
-        "\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"]" more                               \
+        "\"resourceVersion\":\"30\",\"finalizers\":[\"" CD_FINALIZER "\"]" more                              \
         "},\"spec\":{\"numNodes\":0,\"channel\":{" claim "}}}"
 #define CLAIM "\"resourceClaim\":{\"name\":\"auto-train-1a2b3c4d\"}"
 
@@ -31,6 +31,7 @@ enum { BODY = 4096 };
 struct world {
         struct leading l;
         const char *pods, *domains;
+        struct fake_conn *watch; /* of ComputeDomains */
         int refused; /* HTTP status of the answer to a creation; 0: it succeeds */
         unsigned n_made, n_events;
         char path[256], made[BODY], event[BODY], selection[1024];
@@ -64,6 +65,8 @@ static void made(struct world *w, struct fake_conn *c, const struct fake_request
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
         struct world *w = u;
+        if (streq(r->method, "GET") && fake_has(r->path, "/computedomains?") && fake_query(r, "watch"))
+                w->watch = c;
         if (streq(r->method, "GET")) {
                 leading_read(c, r, items_of, u);
         } else if (fake_has(r->path, "/computedomains") && streq(r->method, "POST")) {
@@ -148,6 +151,24 @@ static void an_existing_computedomain_with_the_claim_is_used(void **state) {
         assert_null(strstr(w->event, "AutoDomain"));
 }
 
+/* The garbage collector deletes it, because the pod names an owner that does not exist. */
+/* failure: a pod names an owner that does not exist -> its ComputeDomain is not created again at once
+ * [tenants] */
+static void a_deleted_computedomain_is_not_created_again_at_once(void **state) {
+        struct world *w = *state;
+        w->pods = JOB_POD("p1", "");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->watch);
+        fake_chunk(w->watch, "{\"type\":\"ADDED\",\"object\":" DOMAIN("", CLAIM) "}\n");
+        run_for(&w->l.loop, 2000);
+        const unsigned before = w->n_made;
+        fake_chunk(w->watch, "{\"type\":\"DELETED\",\"object\":" DOMAIN("", CLAIM) "}\n");
+        run_for(&w->l.loop, 6000);
+        assert_int_equal(w->n_made, before);
+        run_for(&w->l.loop, 4000);
+        assert_int_equal(w->n_made, before + 1);
+}
+
 static void an_event_reports_a_name_that_is_taken(void **state) {
         struct world *w = *state;
         w->pods = JOB_POD("p1", "");
@@ -211,6 +232,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_pod_that_is_being_deleted_causes_no_computedomain, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(an_existing_computedomain_with_the_claim_is_used, setup,
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(a_deleted_computedomain_is_not_created_again_at_once, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(an_event_reports_a_name_that_is_taken, setup,
                                                 leading_teardown),
