@@ -20,6 +20,7 @@
 #include "racks.h"
 #include "sim.h"
 #include "transport.h"
+#include "workloads.h"
 #include "world.h"
 
 enum { WINDOW_MS = 10000, MOST_WRITES = 40 };
@@ -242,6 +243,7 @@ void promises_look(enum kind k, const struct change *c) {
         if (k == K_NODE)
                 go_driver_look(c);
         racks_look(k, c);
+        workloads_look(k, c);
         crashing_look(k, c);
         if (!streq(store_writer(), "world") && k != K_LEASE && k != K_EVENT)
                 count(k, c);

@@ -17,6 +17,7 @@
 #include "daemon.h"
 #include "racks.h"
 #include "sim.h"
+#include "workloads.h"
 #include "world.h"
 
 enum { EVENTS_FLUSH_MS = 1500, LEASE_EXCUSE_MS = 20000, UPGRADE_MS = 200000 };
@@ -34,6 +35,7 @@ static const char *const arguments[] = { "controller",
                                          "--feature-gates=",
                                          "--kubelet-plugin-selector=",
                                          "--rack-domains=false",
+                                         "--auto-domains=false",
                                          "--fresh-pod-per-domain=false" };
 
 struct life {
@@ -259,6 +261,8 @@ static void start(unsigned i, uv_loop_t *loop) {
                 l->arguments[k] = xstrdup(arguments[k]);
         if (racks_used())
                 set_flag(l, "--rack-domains", "true");
+        if (workloads_used())
+                set_flag(l, "--auto-domains", "true");
         if (fresh_pods)
                 set_flag(l, "--fresh-pod-per-domain", "true");
         if (!channels_of_host()) {

@@ -147,10 +147,11 @@ static bool selected(const struct asked *q, const struct version *v) {
         struct str fields = str_from(q->field), field;
         while (fields.n && str_next_field(&fields, ',', &field)) {
                 str_next_field(&field, '=', &key);
-                const char *value = str_eq(key, STR("metadata.name")) ? v->name
-                                    : str_eq(key, STR("spec.driver")) ? version_str(v, "/spec/driver")
-                                                                      : v->node;
-                if (!str_eq(field, str_from(value)))
+                const char *value = str_eq(key, STR("metadata.name"))   ? v->name
+                                    : str_eq(key, STR("spec.driver"))   ? version_str(v, "/spec/driver")
+                                    : str_eq(key, STR("status.phase!")) ? str_or(v->phase, "")
+                                                                        : v->node;
+                if (str_eq(field, str_from(value)) == (key.n && key.p[key.n - 1] == '!'))
                         return false;
         }
         return true;

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "channels.h"
 #include "claim_info.h"
+#include "workloads.h"
 
 #define PROTECTION "resource.kubernetes.io/delete-protection"
 #define GROUP_PROTECTION "scheduling.k8s.io/podgroup-protection"
@@ -16,9 +17,7 @@
 enum { SANDBOX_MS = 3000, STUCK_MS = 20000 };
 
 static const struct version *shared_claim(const struct domain *d) {
-        char name[64];
-        snprintf(name, sizeof name, "s-%s", d->name);
-        const struct version *c = store_get(K_CLAIM, USER_NS, name);
+        const struct version *c = *d->uid ? store_get(K_CLAIM, USER_NS, d->claim) : NULL;
         return c && strstr(c->json, d->uid) ? c : NULL;
 }
 
@@ -243,11 +242,13 @@ void sharers_schedule(struct domain *d, struct user_pod *p) {
         p->node = n;
         p->shares = p->own = true;
         snprintf(p->claim, sizeof p->claim, "%s", c->name);
-        snprintf(p->name, sizeof p->name, "p-%s-%u", d->name, ++w.serial);
+        if (!*p->name)
+                snprintf(p->name, sizeof p->name, "p-%s-%u", d->name, ++w.serial);
         held_init(&p->held, number_of(n), true, USER_NS, p->claim, c->uid, d->uid, true);
         p->state = POD_ALLOCATED;
         p->since_ms = sim_now_ms();
         reserve_shared(d, 0);
+        workloads_bind_pod(p);
 }
 
 static void end_group(struct domain *d, unsigned group) {
@@ -273,8 +274,8 @@ static void step_group(struct domain *d, unsigned group) {
         if (!v && stays)
                 world_create(K_POD_GROUP, USER_NS,
                              "{'metadata':{'name':'%s','finalizers':['" GROUP_PROTECTION "']},"
-                             "'spec':{'resourceClaims':[{'name':'channel','resourceClaimName':'s-%s'}]}}",
-                             group_name(d, group), d->name);
+                             "'spec':{'resourceClaims':[{'name':'channel','resourceClaimName':'%s'}]}}",
+                             group_name(d, group), d->claim);
         else if (v && version_deleted(v))
                 step_deleted_group(d, group);
         else if (v && (!stays || (!w.calm && !d->steady && !sim_draw(1000))))

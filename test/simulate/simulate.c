@@ -35,6 +35,7 @@
 #include "sim.h"
 #include "stage.h"
 #include "transport.h"
+#include "workloads.h"
 #include "world.h"
 
 /* SETTLE: the time to form everything after the last fault, and to delete everything after the last deletion
@@ -52,7 +53,7 @@ struct options {
         unsigned for_s; /* begins no more seeds after that; 0: no limit */
         const char *faults, *corpus;
         bool log, once, racks, channels, hostile, restores, fresh_pods, standing, clocks, one_off, lying,
-                crashing, changes, careless, go, shared;
+                crashing, changes, careless, go, shared, workloads;
 };
 
 /* Optional features of a world, in the order of the corpus. */
@@ -74,6 +75,7 @@ static const struct {
         { "--careless-restores", "careless", offsetof(struct options, careless) },
         { "--go-domains", "go", offsetof(struct options, go) },
         { "--shared", "shared", offsetof(struct options, shared) },
+        { "--auto", "auto", offsetof(struct options, workloads) },
 };
 
 static bool flag_is_set(const struct options *o, size_t i) {
@@ -91,6 +93,7 @@ static struct {
         const struct options *o;
         enum phase phase;
         int64_t until_ms, formed_ms, emptied_ms;
+        int64_t formed_until_ms; /* when everything must have formed */
         uv_loop_t loop;
 } run;
 
@@ -120,6 +123,7 @@ static void look(void *u) {
                 if (now < run.until_ms)
                         break;
                 world_calm();
+                run.formed_until_ms = now + settle_ms;
                 enter(FORMS, settle_ms);
                 break;
         case FORMS:
@@ -133,6 +137,12 @@ static void look(void *u) {
                 }
                 break;
         case QUIET:
+                /* After a restore, the pods of shared claims may wait for a node with channels at first, and
+                 * then start. */
+                if (run.o->shared && run.o->restores && now < run.formed_until_ms && world_misses()) {
+                        enter(FORMS, run.formed_until_ms - now);
+                        break;
+                }
                 if (now < run.until_ms)
                         break;
                 lying_over();
@@ -220,6 +230,8 @@ static int simulate(const struct options *o, uint64_t seed) {
                 channels_use(o->domains, o->standing);
         if (o->shared)
                 channels_use_shared();
+        if (o->workloads)
+                workloads_use();
         if (channels_old_kubelets())
                 settle_ms += FORGOTTEN_MS;
         if (o->changes)
@@ -301,8 +313,8 @@ static bool begins_with(const char **list, const char *word) {
 }
 
 /* A line has a seed and its options. The list of faults may begin with "racks", "channels", "hostile",
- * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing", "changes", "careless", "go" and
- * "shared", in this order, and may contain only these. # begins a comment. */
+ * "restores", "fresh", "standing", "clocks", "off", "lying", "crashing", "changes", "careless", "go",
+ * "shared" and "auto", in this order, and may contain only these. # begins a comment. */
 static int simulate_corpus(const struct options *o, const char *path) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
@@ -340,7 +352,7 @@ static int usage(const char *faults) {
                 "         [--hostile] [--restores] [--fresh-pods] [--clocks] [--one-off] [--lying] "
                 "[--crashing]\n"
                 "         [--isolation-changes] [--careless-restores]\n"
-                "         [--go-domains]\n"
+                "         [--go-domains] [--shared] [--auto]\n"
                 "         [--faults NAMES] [--log]\n"
                 "faults: %s\n",
                 faults);
@@ -408,7 +420,8 @@ int main(int argc, char **argv) {
         good = faults_known(o.faults, &names) && good && !(o.racks && o.one_off) &&
                !((o.channels || o.standing) && o.fresh_pods) && !(o.channels && o.standing) &&
                !(o.channels && (o.lying || o.crashing)) &&
-               !(o.shared && ((!o.channels && !o.standing) || o.racks || o.hostile || o.restores)) &&
+               !(o.shared && ((!o.channels && !o.standing) || o.racks || o.hostile)) &&
+               !(o.workloads && !o.shared) &&
                !(o.changes && (o.channels || o.standing || o.racks || o.fresh_pods));
         int status = good ? 0 : usage(buf_str(&names));
         buf_done(&names);

@@ -370,14 +370,15 @@ void backup_free(struct backup *b) {
 }
 
 static void restore_kind(enum kind k, struct version *const *objects, size_t n) {
+        struct version **list = xnew_n(struct version *, n + 1);
+        for (size_t j = 0; j < n; j++)
+                list[j] = version_ref(objects[j]);
         for (size_t j = 0; j < all[k].n; j++)
                 version_unref(all[k].objects[j]);
         free(all[k].objects);
-        all[k].objects = xnew_n(struct version *, n + 1);
+        all[k].objects = list;
         all[k].n = n;
         all[k].cap = n + 1;
-        for (size_t j = 0; j < n; j++)
-                all[k].objects[j] = version_ref(objects[j]);
 }
 
 static void rehash(enum kind k) {
@@ -438,6 +439,26 @@ void store_back_up_fabrics(void) {
         with_fabrics = true;
 }
 
+/* Replaces the ComputeDomains of workloads, which the controllers have created, by those of the backup. */
+static void restore_workloads(const struct backup *b) {
+        const enum kind k = K_DOMAIN;
+        struct version **list = xnew_n(struct version *, all[k].n + b->kinds[k].n + 1);
+        size_t n = 0, i = 0, j = 0;
+        while (i < all[k].n || j < b->kinds[k].n) {
+                struct version *now = i < all[k].n ? all[k].objects[i] : NULL,
+                               *was = j < b->kinds[k].n ? b->kinds[k].objects[j] : NULL;
+                int order = !now ? 1 : !was ? -1 : compare(now, was->ns, was->name);
+                bool of_backup = was && version_label(was, CD_LABEL_AUTO) && order >= 0,
+                     of_now = now && !version_label(now, CD_LABEL_AUTO) && order <= 0;
+                if (of_backup || of_now)
+                        list[n++] = of_backup ? was : now;
+                i += order <= 0;
+                j += order >= 0;
+        }
+        restore_kind(k, list, n);
+        free(list);
+}
+
 /* Kinds that only our programs write, and that no other client depends on at once. */
 static bool is_ours_alone(enum kind k) {
         return k == K_SLICE || k == K_TEMPLATE || k == K_LEASE || (k == K_FABRIC && with_fabrics);
@@ -454,6 +475,8 @@ void store_restore(const struct backup *b, bool all_kinds, bool bumps) {
                         restore_kind(k, b->kinds[k].objects, b->kinds[k].n);
         if (!all_kinds)
                 roll_back_pods(b);
+        if (!all_kinds)
+                restore_workloads(b);
         for (enum kind k = 0; k < K_COUNT; k++)
                 for (size_t j = 0; j < all[k].n; j++)
                         if (all[k].objects[j]->rv > b->rv)

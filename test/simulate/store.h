@@ -118,8 +118,9 @@ void backup_free(struct backup *b);
  * those of the backup, and the history is lost. `bumps`: with `--bump-revision 1000000000 --mark-compacted`,
  * so that a client that wants to resume a watch gets 410. With all_kinds all kinds are
  * restored. Without it, only the kinds that only our programs write, and that no other client depends on
- * immediately, are restored: slices, claim templates and Leases, and the labels and annotations of Pods,
- * which contain reports. All other objects stay as they are, because their owners have written them again,
+ * immediately, are restored: slices, claim templates and Leases, the ComputeDomains of workloads, and the
+ * labels and annotations of Pods, which contain reports. All other objects stay as they are, because their
+ * owners have written them again,
  * with versions of the new history. */
 void store_restore(const struct backup *b, bool all_kinds, bool bumps);
 /* Returns the client that made the change, while `fn` of store_on_change() runs. */

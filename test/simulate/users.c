@@ -13,6 +13,7 @@
 #include "racks.h"
 #include "sharers.h"
 #include "sim.h"
+#include "workloads.h"
 #include "world.h"
 #include "world_state.h"
 
@@ -102,6 +103,7 @@ static void pod_gone(struct domain *d, struct user_pod *p) {
         enum state next = p->again ? POD_WAITS : POD_NONE;
         held_forget(&p->held);
         unreserve(d, p);
+        workloads_pod_gone(p, false);
         *p = (struct user_pod){ .state = next };
 }
 
@@ -111,6 +113,7 @@ void end_pod(struct user_pod *p) {
         p->ran = p->state == POD_RUNS;
         p->ends_ms = sim_now_ms() + (p->ran ? sim_between(50, 8000) : 0);
         p->state = POD_ENDS;
+        workloads_end_pod(p);
 }
 
 void end_pods_on(const struct node *n) {
@@ -149,13 +152,16 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 p->again = p->state != POD_ENDS && !d->ends;
                 p->collected = true;
                 unreserve(d, p);
+                workloads_pod_gone(p, true);
                 end_pod(p);
         }
         switch (p->state) {
         case POD_NONE:
                 return;
         case POD_WAITS:
-                if (d->shares)
+                if (d->of_workload && !*p->name)
+                        workloads_create_pod(d, p);
+                else if (d->shares)
                         sharers_schedule(d, p);
                 else
                         claim_of_template(d, p);
@@ -223,7 +229,7 @@ bool users_patch_pod(const char *ns, const char *name, const char *body) {
 }
 
 const struct version *object_of(const struct domain *d) {
-        const struct version *v = store_get(K_DOMAIN, USER_NS, d->name);
+        const struct version *v = store_get(K_DOMAIN, USER_NS, d->cd);
         return v && streq(v->uid, d->uid) ? v : NULL;
 }
 
@@ -234,10 +240,12 @@ static bool has_pods(const struct domain *d) {
         return false;
 }
 
-static void make_domain(struct domain *d) {
+static void make_object(struct domain *d) {
+        snprintf(d->cd, sizeof d->cd, "%s", d->name);
+        snprintf(d->claim, sizeof d->claim, "s-%s", d->name);
         _cleanup_(freep) char *claim =
-                channels_shared() ? xasprintf(",'resourceClaim':{'name':'s-%s'}", d->name) : xstrdup("");
-        d->shares = channels_shared() && sim_chance(70);
+                channels_shared() ? xasprintf(",'resourceClaim':{'name':'%s'}", d->claim) : xstrdup("");
+        d->of_workload = false;
         if (!d->of_rack)
                 world_create(K_DOMAIN, USER_NS,
                              "{'apiVersion':'" CD_API_VERSION
@@ -245,10 +253,20 @@ static void make_domain(struct domain *d) {
                              "'resourceClaimTemplate':{'name':'t-%s'}%s}}}",
                              d->name, d->name, claim);
         snprintf(d->uid, sizeof d->uid, "%s", store_get(K_DOMAIN, USER_NS, d->name)->uid);
+}
+
+static void make_domain(struct domain *d) {
+        d->shares = channels_shared() && sim_chance(70);
+        if (d->shares && workloads_used() && sim_chance(80))
+                workloads_begin(d);
+        else
+                make_object(d);
         d->lives = true;
         d->ends = false;
         d->steady = sim_chance(10);
-        d->n_groups = d->shares && channels_pod_groups() ? (unsigned)sim_draw(MAX_GROUPS + 1) : 0;
+        d->n_groups = d->shares && !d->of_workload && channels_pod_groups()
+                              ? (unsigned)sim_draw(MAX_GROUPS + 1)
+                              : 0;
         d->n_pods = d->steady || hostile_greedy() ? 1
                     : d->shares                   ? (unsigned)sim_between(1, 2 * w.n_nodes)
                                                   : (unsigned)sim_between(1, w.n_nodes);
@@ -289,7 +307,9 @@ static void end_domain(struct domain *d) {
         const struct version *v = object_of(d);
         unsigned order = (unsigned)sim_draw(3);
         d->ends = true;
-        if (order != 1 && !d->of_rack && v && !version_deleted(v))
+        if (order != 1)
+                d->owned = false;
+        if (order != 1 && !d->of_workload && !d->of_rack && v && !version_deleted(v))
                 world_delete(K_DOMAIN, v, false);
         for (unsigned i = 0; (order != 2 || d->of_rack) && i < d->n_pods; i++)
                 end_pod(&d->pods[i]);
@@ -303,6 +323,7 @@ void force_end(struct domain *d) {
         for (unsigned i = 0; i < d->n_pods; i++) {
                 end_pod(&d->pods[i]);
                 unreserve(d, &d->pods[i]);
+                workloads_pod_gone(&d->pods[i], true);
         }
 }
 
@@ -313,6 +334,8 @@ static bool may_begin(const struct domain *d) {
 }
 
 void step_domain(struct domain *d) {
+        if (d->of_workload && d->lives)
+                workloads_step(d);
         const struct version *v = object_of(d);
         int64_t now = sim_now_ms();
         for (unsigned i = 0; i < d->n_pods; i++)
@@ -340,7 +363,8 @@ void step_domain(struct domain *d) {
         } else if (now >= d->next_ms) {
                 for (unsigned i = 0; i < d->n_pods; i++)
                         end_pod(&d->pods[i]);
-                if (v && !version_deleted(v) && !d->of_rack)
+                d->owned = false;
+                if (v && !version_deleted(v) && !d->of_rack && !d->of_workload)
                         world_delete(K_DOMAIN, v, false);
                 if ((!v || d->of_rack) && !has_pods(d) && !sharers_have_group(d)) {
                         d->lives = false;

@@ -24,6 +24,7 @@
 #include "server.h"
 #include "sharers.h"
 #include "sim.h"
+#include "workloads.h"
 #include "world_state.h"
 
 struct world_state w;
@@ -477,7 +478,8 @@ static void kubelet(struct node *n) {
                 return;
         for (size_t i = 0; n->connected && n->exists && i < store_count(K_POD); i++) {
                 const struct version *p = store_nth(K_POD, i);
-                if (p->node_no != (int)number_of(n) || go_driver_owns(p) || run_of(n, p->uid))
+                if (p->node_no != (int)number_of(n) || !streq(p->ns, DRIVER_NS) || go_driver_owns(p) ||
+                    run_of(n, p->uid))
                         continue;
                 if (!version_deleted(p)) {
                         take_pod(n, p);
@@ -517,6 +519,7 @@ static void tick(void *u) {
         collect_claims();
         if (channels_pod_groups())
                 sharers_collect();
+        workloads_collect();
         for (unsigned i = 0; i < w.n_nodes; i++) {
                 struct node *n = &w.nodes[i];
                 step_plugin_pod(n);
@@ -557,10 +560,13 @@ void world_begin(uv_loop_t *loop, unsigned n_nodes, unsigned n_domains) {
         for (unsigned i = 0; i < w.n_domains; i++) {
                 struct domain *d = &w.domains[i];
                 snprintf(d->name, sizeof d->name, "d%u", i);
+                snprintf(d->cd, sizeof d->cd, "d%u", i);
                 d->next_ms = sim_between(0, 20000);
                 d->of_rack = racks_used() && i % 2 && i / 2 <= (w.n_nodes - 1) / NODES_OF_CLIQUE;
                 if (d->of_rack)
                         racks_name(i / 2, d->name, sizeof d->name);
+                if (d->of_rack)
+                        racks_name(i / 2, d->cd, sizeof d->cd);
         }
         if (racks_used())
                 racks_begin();
@@ -589,6 +595,7 @@ void world_end(void) {
         }
         plugins_end();
         claim_info_done();
+        workloads_done();
 }
 
 static void delete_some_object(void) {

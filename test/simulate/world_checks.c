@@ -135,7 +135,7 @@ static bool is_held_by_off_node(const struct domain *d) {
         _cleanup_(freep) char *pool = w.off ? xasprintf("\"pool\":\"%s\"", w.off->name) : NULL;
         for (size_t i = 0; pool && i < store_count(K_CLAIM); i++) {
                 const char *json = store_nth(K_CLAIM, i)->json;
-                if (strstr(json, pool) && strstr(json, d->uid))
+                if (*d->uid && strstr(json, pool) && strstr(json, d->uid))
                         return true;
         }
         for (unsigned i = 0; pool && i < d->n_pods; i++)

@@ -84,6 +84,11 @@ struct domain {
         bool steady;  /* it lives long, and its pod runs for all of that time */
         bool of_rack; /* the controllers create it for a rack */
         bool shares;  /* its pods share one claim */
+        char cd[64], claim[64]; /* names of the ComputeDomain and of the shared claim */
+        /* The controllers create it for a workload, whose owner, a Job or a JobSet, has the UID `owner`. */
+        bool of_workload, of_jobset;
+        bool owned; /* the owner exists */
+        char owner[48];
         unsigned n_groups; /* PodGroups that name the shared claim */
         int64_t next_ms;
         struct user_pod pods[MAX_PODS];
