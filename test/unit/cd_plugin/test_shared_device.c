@@ -13,6 +13,7 @@
         "{\"id\":" #id ",\"owner\":{\"kind\":\"ComputeDomain\",\"namespace\":\"user\",\"name\":\"cd\","      \
         "\"uid\":\"" domain "\"}}"
 #define NODE_OF(id) "\"/dev/nvidia-caps-imex-channels/channel" #id "\""
+#define PERIOD_MS UINT64_C(600000)
 #define CLAIM_3 "c0000000-0000-4000-8000-000000000003"
 #define OWNER(domain)                                                                                        \
         "{\"apiVersion\":\"resource.nvidia.com/"                                                             \
@@ -214,6 +215,24 @@ static void a_later_pod_gets_the_channel_again(void **state) {
         has_channel(CLAIM_1, NODE_OF(7));
 }
 
+/* The API server cannot show whether the kubelet has forgotten the claim: a force-deleted pod is no longer in
+ * status.reservedFor, and its container may still run. */
+/* failure: an old kubelet forgets an unused shared claim -> the node keeps its channel until it is deleted */
+static void a_forgotten_shared_claim_keeps_its_channel_until_it_is_deleted(void **state) {
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        prepared("shared", CLAIM_1);
+        shared_claim("user", "shared", CLAIM_1, DOMAIN_A, OWNER(DOMAIN_A), "");
+        for (unsigned i = 0; i < 6; i++) {
+                if (i == 4)
+                        api_remove_claim("user", "shared");
+                has_channel(CLAIM_1, NODE_OF(7));
+                claim_gc_deleted_claims(w.claims->claim_gc, uv_now(&w.loop) + i * PERIOD_MS);
+                world_turn();
+        }
+        assert_null(world_cdi(CLAIM_1));
+        reports("\"7\":\"" DOMAIN_A "\"", false);
+}
+
 /* failure: the checkpoint is lost -> shared claims are rebuilt with their pool and channel */
 static void a_lost_checkpoint_is_rebuilt_with_shared_claims(void **state) {
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "checkpoint.json");
@@ -289,6 +308,7 @@ int main(void) {
                 T(a_local_claim_that_waits_asks_for_nothing),
                 T(a_second_prepare_gets_the_same_device),
                 T(a_later_pod_gets_the_channel_again),
+                T(a_forgotten_shared_claim_keeps_its_channel_until_it_is_deleted),
                 T(a_lost_checkpoint_is_rebuilt_with_shared_claims),
                 T(a_claim_of_another_namespace_is_refused),
                 T(a_restored_claim_is_refused_with_a_remedy),
