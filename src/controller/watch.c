@@ -118,10 +118,11 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
                 cd_changed(u, old, NULL);
 }
 
+/* Not the claims of daemons: the reports of the daemons contain what the rules use of them. */
 static bool claim_is_ours(void *u, const struct kube_object *o) {
         const struct claim *c = (const struct claim *)o;
         for (size_t i = 0; i < c->n_results; i++)
-                if (streq(c->results[i].driver, CD_DRIVER))
+                if (claim_result_is_channel(&c->results[i]))
                         return true;
         /* A PodGroup that does not fit on one node never gets its claim allocated, nor reserved. */
         _cleanup_(arena_freep) struct arena *a = arena_new(256);
