@@ -132,10 +132,15 @@ static int daemons_by_node(const void *x, const void *y) {
         return order ? order : strcmp(a->pod.o.meta.name, b->pod.o.meta.name);
 }
 
+/* By the kubelet's clock; 0: the container does not run. */
+static int64_t reported_start(const struct pod *p) {
+        return p->n_containers ? p->containers[0].started : 0;
+}
+
 /* When this controller first saw the container run, by its own clock and not the kubelet's; 0: it does not
  * run. */
 static int64_t started(const struct rolling *r, const struct pod *p) {
-        return records_seen(r->c, p->o.meta.uid, p->n_containers ? p->containers[0].started : 0);
+        return records_seen(r->c, p->o.meta.uid, reported_start(p));
 }
 
 static bool is_granted(const struct controller *c, const struct daemon_pod *p) {
@@ -187,6 +192,21 @@ static struct rollout_daemon facts_of(const struct rolling *r, const struct daem
                 .fresh_wanted = r->c->config->fresh_pods && report.served && !report.has_assignment,
                 .started = started(r, &p->pod),
         };
+}
+
+/* Whether facts_of() and records_daemon() find the same in both versions of a Pod. */
+static bool same_to_rollout(const struct daemon_pod *x, const struct daemon_pod *y) {
+        const struct pod *a = &x->pod, *b = &y->pod;
+        return streq(x->report, y->report) && streq(a->o.meta.uid, b->o.meta.uid) &&
+               !a->o.meta.deleted == !b->o.meta.deleted && streq(a->node, b->node) &&
+               streq(a->clique_id, b->clique_id) && streq(a->template_hash, b->template_hash) &&
+               pod_ended(a) == pod_ended(b) && rules_is_down(a) == rules_is_down(b) &&
+               reported_start(a) == reported_start(b);
+}
+
+void daemons_pod_changed(struct controller *c, const struct daemon_pod *was, const struct daemon_pod *is) {
+        if (!was || !is || !same_to_rollout(was, is))
+                records_queue_rollout(c);
 }
 
 static void daemons_replace(struct controller *c, const struct daemon_pod *p, enum rollout_choice choice) {

@@ -9,3 +9,6 @@
 #include "controller/records.h"
 
 void daemons_reconcile(struct controller *c);
+/* Queues a pass of the rollout if the change of a daemon's Pod concerns it. `was` NULL: the Pod was created;
+ * `is` NULL: it was deleted. */
+void daemons_pod_changed(struct controller *c, const struct daemon_pod *was, const struct daemon_pod *is);

@@ -159,6 +159,11 @@ void records_queue_daemons(struct controller *c) {
                 work_queue_add(c->queue, KEY_OF_DAEMONS);
 }
 
+void records_queue_rollout(struct controller *c) {
+        if (c->leading)
+                work_queue_add_after(c->queue, KEY_OF_DAEMONS, CONTROLLER_ROLLOUT_MS);
+}
+
 static void records_queue_place(void *u, const struct allocation *x) {
         records_queue_domain(u, x->domain_uid);
 }

@@ -140,7 +140,7 @@ struct controller_metrics {
 
 /* At most CONTROLLER_SERIES_MAX ComputeDomains have their own series in the metrics, eight each.
  * ComputeDomains that are not Ready take precedence. */
-enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000 };
+enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000, CONTROLLER_ROLLOUT_MS = 500 };
 
 /* The caches. They are NULL until controller/watch creates them. */
 struct controller_caches {
@@ -246,6 +246,9 @@ void records_queue_fabric(struct controller *c, const char *clique);
 void records_queue_auto(struct controller *c, const char *key); /* "<namespace>/<name>" */
 void records_queue_claim(struct controller *c, const char *ns, const char *name);
 void records_queue_daemons(struct controller *c); /* the DaemonSet and claim template of the daemons */
+/* The same, after CONTROLLER_ROLLOUT_MS: a pass of the rollout visits all daemons and Nodes, so the changes
+ * of many Pods and Nodes share one pass. */
+void records_queue_rollout(struct controller *c);
 /* Queues the ComputeDomains that are related to a node by a claim, by a label, or by a daemon Pod of the Go
  * driver. */
 void records_queue_domains_of_node(struct controller *c, const char *name);

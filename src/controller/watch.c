@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "controller/allocations.h"
 #include "controller/auto_domains.h"
+#include "controller/daemons.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/node_reads.h"
@@ -200,7 +201,7 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         if (!was || !is)
                 rack_domains_queue_by_node(c, name);
         if (concerns_daemons(was, is))
-                records_queue_daemons(c);
+                records_queue_rollout(c);
         fabrics_queue_of_node(c, name);
         if (was)
                 fabrics_queue_listing(c, name);
@@ -395,7 +396,7 @@ static void daemon_changed(void *u, const struct kube_object *old, const struct 
                 return;
         const char *node = is ? is->pod.node : was->pod.node;
         node_reads_daemon_changed(c, was, is);
-        records_queue_daemons(c);
+        daemons_pod_changed(c, was, is);
         if (was)
                 records_queue_fabric(c, was->pod.clique_id);
         if (is)

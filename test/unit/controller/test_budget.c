@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many requests the controller sends, and how many bytes it reads, until all nodes of a new cluster have
  * their labels, and then until partitions have formed ComputeDomains: in virtual time, with an API server
- * in this process that counts. No change may visit all fabric objects, because the work would then grow with
- * the square of the nodes. The Nodes have the size of those of GPU machines (test/scale). A list is counted
- * as it is, although a real API server compresses it.
+ * in this process that counts. No change may visit all fabric objects, and many changes share a visit of all
+ * daemons, because the work would otherwise grow with the square of the nodes. The Nodes have the size of
+ * those of GPU machines (test/scale). A list is counted as it is, although a real API server compresses it.
  *
  *     test_budget [NODES]     default: 18 and 1,000 nodes */
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 #include "controller/node_reads.h"
 #include "world/kube_calls.h"
 
-enum { CLIQUE = 18, PAGE = 500, TICK_MS = 20, IMAGES = 50, QUIET_MS = 3000 };
+enum { CLIQUE = 18, PAGE = 500, TICK_MS = 20, IMAGES = 50, QUIET_MS = 3000, REPORT_TICKS = 50 };
 
 #define DRIVER_NS "driver"
 #define BOOT_ID "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
@@ -44,6 +44,7 @@ enum {
         JOIN_READ_PER_NODE = READ_PER_NODE + (3 << 10),
         JOIN_READ_PER_PARTITION = 16 << 10,
         JOIN_WRITTEN_PER_NODE = 1 << 10,
+        JOIN_DAEMON_VISITS = 8, /* with any number of nodes: their reports come within a second */
 };
 
 struct count {
@@ -66,8 +67,9 @@ static struct {
         bool *serves;            /* its daemon has reported its assignment */
         size_t n_joined, n_serving;
         bool forming;
-        bool *reports_due;    /* of each partition */
-        size_t fabric_visits; /* of all fabric objects */
+        bool *reports_due;                   /* of each partition */
+        const char *peers;                   /* that each daemon reports */
+        size_t fabric_visits, daemon_visits; /* of all fabric objects; of all daemons, or of all Nodes */
         int64_t *versions, version;
         struct made *made;
         struct count count;
@@ -186,6 +188,7 @@ void __real_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn,
 
 void __wrap_kube_informer_each(const struct kube_informer *i, kube_visit_fn *fn, void *u) {
         w.fabric_visits += i == w.c.caches.fabrics;
+        w.daemon_visits += i == w.c.caches.daemons || i == w.c.caches.nodes;
         __real_kube_informer_each(i, fn, u);
 }
 
@@ -319,8 +322,10 @@ static void send_pod(size_t i, const char *fabric_uid, yyjson_val *assignment) {
                  "\"" CD_LABEL_CLIQUE "\":\"%s\"},\"annotations\":{\"" CD_ANNOTATION_TEMPLATE "\":\"%s\",",
                  i, i, (long long)++w.version, clique_of(i), hash);
         if (assignment)
-                buf_adds(&b, "\"" IMEX_ANNOTATION_STATE "\":\"READY\",\"" IMEX_ANNOTATION_READY
-                             "\":\"true\",\"" IMEX_ANNOTATION_PEERS "\":\"17/17\",");
+                buf_addf(&b,
+                         "\"" IMEX_ANNOTATION_STATE "\":\"READY\",\"" IMEX_ANNOTATION_READY
+                         "\":\"true\",\"" IMEX_ANNOTATION_PEERS "\":\"%s\",",
+                         w.peers);
         buf_addf(&b,
                  "\"" IMEX_ANNOTATION_REPORT "\":\"{\\\"claimUID\\\":\\\"" CLAIM_UID
                  "\\\",\\\"bootID\\\":\\\"" BOOT_ID "\\\",\\\"fabricUID\\\":\\\"%s\\\",",
@@ -346,14 +351,15 @@ static const char *uid_of(yyjson_doc *object) {
         return yyjson_get_str(yyjson_ptr_get(yyjson_doc_get_root(object), "/metadata/uid"));
 }
 
-/* The daemons report the assignments that the fabric objects list. */
+/* The daemons report the assignments that the fabric objects list, in about REPORT_TICKS turns. */
 static void send_reports(void) {
         yyjson_val *d, *x;
-        size_t k, max, j, most;
-        for (size_t p = 0; p < partitions(); p++) {
+        size_t k, max, j, most, room = 1 + partitions() / REPORT_TICKS;
+        for (size_t p = 0; p < partitions() && room; p++) {
                 if (!w.reports_due[p])
                         continue;
                 w.reports_due[p] = false;
+                room--;
                 yyjson_doc *f = fabric_of(p * CLIQUE);
                 yyjson_arr_foreach (yyjson_obj_get(yyjson_doc_get_root(f), "domains"), k, max, d)
                         yyjson_arr_foreach (yyjson_obj_get(d, "assignments"), j, most, x) {
@@ -424,7 +430,7 @@ static void form_domains(void) {
         until_quiet();
         w.forming = true;
         w.count = (struct count){ 0 };
-        w.fabric_visits = 0;
+        w.fabric_visits = w.daemon_visits = 0;
         for (size_t d = 0; d < partitions(); d++)
                 make_domain(d);
         until_quiet();
@@ -442,6 +448,22 @@ static void form_domains(void) {
                       JOIN_READ_PER_NODE * n + JOIN_READ_PER_PARTITION * partitions());
         assert_budget("joining: bytes written", w.count.written, JOIN_WRITTEN_PER_NODE * n);
         assert_budget("joining: visits of all fabric objects", w.fabric_visits, 0);
+        assert_budget("joining: visits of all daemons and Nodes", w.daemon_visits, JOIN_DAEMON_VISITS);
+}
+
+/* Each daemon loses a peer, which does not concern the rollout of the daemons. */
+static void lose_peers(void) {
+        w.peers = "16/17";
+        w.n_serving = w.fabric_visits = w.daemon_visits = 0;
+        for (size_t i = 0; i < w.n_nodes; i++) {
+                w.serves[i] = false;
+                w.reports_due[i / CLIQUE] = true;
+        }
+        w.last_ms = uv_now(&w.loop);
+        until_quiet();
+        assert_int_equal(w.n_serving, w.n_nodes);
+        assert_budget("a daemon loses a peer: visits of all fabric objects", w.fabric_visits, 0);
+        assert_budget("a daemon loses a peer: visits of all daemons and Nodes", w.daemon_visits, 0);
 }
 
 static void label_and_form(size_t n) {
@@ -455,6 +477,7 @@ static void label_and_form(size_t n) {
         kube_calls_begin(on_started, on_watched);
         w.n_nodes = n;
         w.version = 1000;
+        w.peers = "17/17";
         w.labelled = xnew_n(bool, n);
         w.joined = xnew_n(bool, n);
         w.serves = xnew_n(bool, n);
@@ -514,6 +537,7 @@ static void label_and_form(size_t n) {
         assert_budget("bytes read in these reports", w.count.read, READ_PER_NODE / 2 * n);
 
         form_domains();
+        lose_peers();
         controller_stop(&w.c);
         metrics_free(metrics);
         event_recorder_free(events);
