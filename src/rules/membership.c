@@ -143,11 +143,13 @@ static int64_t read_peers(const struct pod *p) {
         return n;
 }
 
+static int cliques_by_id(const void *x, const void *y) {
+        return strcmp(((const struct member_clique *)x)->id, ((const struct member_clique *)y)->id);
+}
+
 const struct member_clique *membership_clique(const struct membership *m, const char *id) {
-        for (size_t i = 0; i < m->n_cliques; i++)
-                if (streq(m->cliques[i].id, id))
-                        return &m->cliques[i];
-        return NULL;
+        const struct member_clique key = { .id = id };
+        return id && m->n_cliques ? bsearch(&key, m->cliques, m->n_cliques, sizeof key, cliques_by_id) : NULL;
 }
 
 bool membership_connected(const struct membership *all, const struct member *m) {
@@ -159,14 +161,24 @@ bool membership_connected(const struct membership *all, const struct member *m) 
         return clique && (clique->n_listed == 1 || m->peers_connected >= (int64_t)clique->n_listed - 1);
 }
 
-static void membership_count(struct membership *all, const struct member *m) {
-        const char *id = m->entry.clique_id;
-        if (!id || !*id || m->entry.index < 0)
-                return;
-        const struct member_clique *known = membership_clique(all, id);
-        struct member_clique *c = &all->cliques[known ? (size_t)(known - all->cliques) : all->n_cliques++];
-        c->id = id;
-        c->n_listed += m->listed;
+/* Makes an entry for each member, sorts them, and merges those of the same partition. */
+static void membership_count(struct membership *all) {
+        struct member_clique *list = all->cliques;
+        size_t n = 0, kept = 0;
+        for (size_t i = 0; i < all->n_members; i++) {
+                const struct member *m = &all->members[i];
+                const char *id = m->entry.clique_id;
+                if (id && *id && m->entry.index >= 0)
+                        list[n++] = (struct member_clique){ id, m->listed };
+        }
+        if (n)
+                qsort(list, n, sizeof *list, cliques_by_id);
+        for (size_t i = 0; i < n; i++)
+                if (kept && streq(list[kept - 1].id, list[i].id))
+                        list[kept - 1].n_listed += list[i].n_listed;
+                else
+                        list[kept++] = list[i];
+        all->n_cliques = kept;
 }
 
 void membership_make(const struct member_facts *list, size_t n, struct arena *a, struct membership *ret) {
@@ -184,8 +196,8 @@ void membership_make(const struct member_facts *list, size_t n, struct arena *a,
                                       .wanted = f->wanted,
                                       .peers_connected = f->joined ? read_peers(f->pod) : -1 };
                 membership_evaluate(m, f, ret, a);
-                membership_count(ret, m);
         }
+        membership_count(ret);
 }
 
 /* ---- a ComputeDomain that the Go driver formed ---- */

@@ -62,7 +62,7 @@ struct member_clique {
 struct membership {
         struct member *members; /* in the order of the facts */
         size_t n_members;
-        struct member_clique *cliques;
+        struct member_clique *cliques; /* sorted by ID */
         size_t n_cliques;
         bool no_daemon; /* a member has no daemon Pod yet */
         const char *go; /* an explanation for people if the Go driver formed the ComputeDomain and its daemons
