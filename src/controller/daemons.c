@@ -173,9 +173,10 @@ static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
 
 static struct rollout_daemon facts_of(const struct rolling *r, const struct daemon_pod *p) {
         const struct node *n = records_node(r->c, p->pod.node);
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct daemon_report report;
         struct err e;
-        bool reported = p->report && daemon_report_decode(str_from(p->report), r->a, &report, &e) == 0;
+        bool reported = p->report && daemon_report_decode(str_from(p->report), a, &report, &e) == 0;
         if (!reported)
                 report = (struct daemon_report){ .imex_version = "" };
         return (struct rollout_daemon){

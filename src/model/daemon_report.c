@@ -30,14 +30,15 @@ static const struct jd_field f_report[] = {
 
 static int decode_left(const char *text, struct arena *a, struct daemon_report *ret, struct err *e) {
         struct str rest = str_from(str_or(text, "")), part;
-        int64_t *left = arena_alloc(a, DAEMON_REPORT_LEFT_MAX * sizeof *left);
+        int64_t *left = NULL, epoch;
+        size_t cap = 0;
         while (rest.n && str_next_field(&rest, ',', &part)) {
-                if (ret->n_left == DAEMON_REPORT_LEFT_MAX || !str_to_i64(part, &left[ret->n_left]) ||
-                    left[ret->n_left] < 0)
+                if (ret->n_left == DAEMON_REPORT_LEFT_MAX || !str_to_i64(part, &epoch) || epoch < 0)
                         return err_set(e, ERR_INVALID, 0,
                                        "left: \"%.*s\" is not an epoch, or is one too many",
                                        (int)(part.n < 40 ? part.n : 40), part.p);
-                ret->n_left++;
+                ARENA_GROW(a, left, ret->n_left, cap);
+                left[ret->n_left++] = epoch;
         }
         ret->left = left;
         return 0;
