@@ -6,7 +6,7 @@
  * most a tenth of the idle nodes (at least one). Every daemon with the newest template counts, even if the
  * DaemonSet controller created it for another reason. The module remembers nothing, so a controller that has
  * just started decides the same. Daemons on nodes that are not ready are not replaced, and the rollout does
- * not wait for them. */
+ * not wait for them. A node is ready if its Node is Ready and its slice offers the device of the daemon. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ enum { ROLLOUT_HEALTHY_S = 60 };
 
 struct rollout_daemon {
         bool outdated;     /* it does not run the newest template */
-        bool node_ready;   /* its Node exists and is Ready */
+        bool node_ready;   /* its Node exists and is Ready, and its slice offers the device of the daemon */
         bool spent;        /* its claim was unprepared, so none of its containers can start again */
         bool removed;      /* its Pod is being deleted, or the fabric object marks it for removal */
         bool asked;        /* the controller has requested its mark; the write may be under way */

@@ -59,6 +59,16 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
         buf_done(&annotations);
 }
 
+static void add_slice(const struct world *w, unsigned i, unsigned version, struct buf *b) {
+        _cleanup_(freep) char *device =
+                xasprintf("{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"%s\"}}}",
+                          i > 1 ? CLIQUE : w->slice);
+        buf_addf(b,
+                 "%s{\"metadata\":{\"name\":\"s%u\",\"uid\":\"s%u\",\"resourceVersion\":\"%u\"},"
+                 "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n%u\",\"devices\":[%s]}}",
+                 b->n ? "," : "", i, i, version, i, w->withheld && i == 1 ? "" : device);
+}
+
 #define GO_SET                                                                                               \
         "{\"metadata\":{\"name\":\"" CD_GO_OBJECT_PREFIX DOMAIN                                              \
         "\",\"namespace\":\"driver\",\"uid\":\"g\",\"resourceVersion\":\"1\",\"finalizers\":["               \
@@ -95,13 +105,7 @@ static char *items_of(void *u, const char *path) {
         }
         if (fake_has(path, "/resourceslices")) {
                 for (unsigned i = 1; w->slice && i <= w->n_daemons; i++)
-                        buf_addf(&b,
-                                 "%s{\"metadata\":{\"name\":\"s%u\",\"uid\":\"s%u\",\"resourceVersion\":"
-                                 "\"1\"},"
-                                 "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n%u\",\"devices\":[{"
-                                 "\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"%s\"}}}]}"
-                                 "}",
-                                 i > 1 ? "," : "", i, i, i, i > 1 ? CLIQUE : w->slice);
+                        add_slice(w, i, 1, &b);
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/resourceclaimtemplates"))
@@ -291,6 +295,8 @@ static void on_watch(struct world *w, struct fake_conn *c, const struct fake_req
                 w->daemons_watch = c;
         if (fake_has(r->path, "/nodes"))
                 w->nodes_watch = c;
+        if (fake_has(r->path, "/resourceslices"))
+                w->slices_watch = c;
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
@@ -323,6 +329,14 @@ void world_change_node(struct world *w, const char *type, const char *labels) {
         add_node(w, 1, 200, w->node_spec, w->boot, &b);
         _cleanup_(freep) char *event = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, buf_str(&b));
         fake_chunk(w->nodes_watch, event);
+}
+
+void world_offer(struct world *w) {
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 12);
+        w->withheld = false;
+        add_slice(w, 1, 300, &b);
+        _cleanup_(freep) char *event = xasprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", buf_str(&b));
+        fake_chunk(w->slices_watch, event);
 }
 
 void world_set_mode(struct world *w, const char *gates, const char *isolation) {

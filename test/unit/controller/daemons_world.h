@@ -44,6 +44,7 @@ struct world {
         const char *unprepared;         /* the last daemon claim that the plugin has unprepared */
         const char *refused;            /* UID of the last daemon's Pod that the plugin has refused */
         const char *slice;              /* the clique ID in the slice of n1; NULL: no slices */
+        bool withheld;                  /* the slice of n1 has no device */
         bool elsewhere; /* the daemon of n1 has the label of another partition, which has an object */
         bool has_set;                /* the right DaemonSet exists */
         const char *daemon_template; /* the claim template of the daemons; NULL: none */
@@ -59,7 +60,8 @@ struct world {
         char other[8192];                             /* the same, of the other partition's object */
         char event[2048];                             /* the last one */
         char status[8192];                            /* the last status of the ComputeDomain */
-        struct fake_conn *claims_watch, *fabrics_watch, *daemons_watch, *nodes_watch; /* the last of each */
+        struct fake_conn *claims_watch, *fabrics_watch, *daemons_watch, *nodes_watch,
+                *slices_watch;                                                        /* the last of each */
         struct fake_conn *held;                                                       /* the last one */
         unsigned n_claim_lists, n_domain_lists, n_node_asks, n_sets, n_templates, n_set_deletes;
         unsigned n_pod_deletes, n_lease_lists, n_fabric_writes;
@@ -137,6 +139,8 @@ void world_has_reported(struct world *w, const char *report);
 void world_change_report(struct world *w, const char *report);
 /* The Node n1 is changed or deleted: the type of the watch event, and the Node's new labels. */
 void world_change_node(struct world *w, const char *type, const char *labels);
+/* The plugin of n1 offers its devices again. */
+void world_offer(struct world *w);
 /* The ComputeDomain has a claim on n1. */
 void world_is_claimed(struct world *w);
 /* n1 is assigned to the ComputeDomain, with epoch 7. */

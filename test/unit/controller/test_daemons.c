@@ -520,6 +520,39 @@ static void a_node_that_waits_for_its_next_pod_counts_as_trying_the_template(voi
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
 }
 
+static void withholds_during_a_rollout(struct world *w) {
+        w->has_set = w->hold_deletes = w->withheld = true;
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+}
+
+/* failure: a node that withholds its devices waits for its next daemon -> the rollout does not wait for it
+ * [upgrade] */
+static void a_rollout_does_not_wait_for_a_node_that_withholds_its_devices(void **state) {
+        struct world *w = *state;
+        withholds_during_a_rollout(w);
+        w->n_daemons = 8;
+        w->n_missing = 1;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes);
+        assert_non_null(strstr(w->deleted, "\"preconditions\":{\"uid\":\"p2\""));
+}
+
+/* failure: a node withholds its devices during a rollout -> its daemon is replaced when it offers them
+ * [upgrade] */
+static void a_daemon_is_replaced_only_while_its_node_offers_its_devices(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *text = world_template_text("\"uid\":\"r\",\"resourceVersion\":\"1\",");
+        withholds_during_a_rollout(w);
+        w->daemon_template = text;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, MARKED));
+        world_offer(w);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+}
+
 /* failure: a new version of the daemons crashes -> only one of eight idle daemons gets it [upgrade] */
 static void a_crashing_template_reaches_one_of_eight_idle_nodes(void **state) {
         struct world *w = *state;
@@ -575,6 +608,8 @@ int main(void) {
                 TEST(a_daemon_with_an_unreadable_report_is_replaced),
                 TEST(a_crashing_daemon_is_removed_when_imex_becomes_host_managed),
                 TEST(a_node_that_waits_for_its_next_pod_counts_as_trying_the_template),
+                TEST(a_rollout_does_not_wait_for_a_node_that_withholds_its_devices),
+                TEST(a_daemon_is_replaced_only_while_its_node_offers_its_devices),
                 TEST(a_crashing_template_reaches_one_of_eight_idle_nodes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
