@@ -207,21 +207,22 @@ int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *
 enum whereabouts {
         HERE,      /* or not known */
         DELETED,   /* the object does not exist */
-        ELSEWHERE, /* the claim exists, with none of the recorded devices */
+        ELSEWHERE, /* the claim exists, with no device of the recorded pools */
         UNKNOWN,   /* the API server did not answer */
 };
 
+/* Devices are not compared, only their pools: if the claim was allocated again on this node, the kubelet
+ * gives the prepared device to the new pod (claim_gc.h). */
 static bool claim_gc_has(const struct claims *c, const struct checkpoint_claim *entry, yyjson_val *result) {
         const char *driver = yyjson_get_str(yyjson_obj_get(result, "driver"));
         const char *pool = yyjson_get_str(yyjson_obj_get(result, "pool"));
-        const char *device = yyjson_get_str(yyjson_obj_get(result, "device"));
-        if (!driver || !pool || !device)
+        if (!driver || !pool)
                 return true;
         if (!streq(driver, c->o.driver->name))
                 return false;
         for (size_t i = 0; i < entry->n_devices; i++) {
                 const struct node_device *d = &entry->devices[i];
-                if (!d->name || (streq(d->name, device) && streq(str_or(d->pool, c->o.node), pool)))
+                if (!d->name || streq(str_or(d->pool, c->o.node), pool))
                         return true;
         }
         return !entry->n_devices; /* a started claim without recorded devices */
@@ -450,7 +451,7 @@ void claim_gc_explain(const struct claim_gc *s, const char *uid, char *ret, size
         uint64_t now = loop_now_ms(s->c->o.loop);
         snprintf(ret, size, "; %s: the device is released in %u s if that has not changed",
                  l->found == DELETED ? "the API server no longer has that claim"
-                                     : "that claim is no longer allocated to this device",
+                                     : "that claim is no longer allocated on this node",
                  (unsigned)(l->due_ms > now ? (l->due_ms - now + 999) / 1000 : 0));
 }
 

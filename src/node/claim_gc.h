@@ -23,9 +23,11 @@ void claim_gc_files(struct claims *c);
  * and that the kubelet has not unprepared. Runs automatically every ten minutes.
  *
  * A claim no longer exists on this node if the server answers that the object does not exist (ERR_NOT_FOUND),
- * that an object of this name has another UID, or that none of the recorded devices is allocated to the claim
- * any more (driver, pool and device are compared). The last case exists because a claim that was created by
- * name may be allocated again, on another node. Two rounds, at least CLAIM_GC_APART_MS apart, must agree. A
+ * that an object of this name has another UID, or that no device of the recorded pools is allocated to the
+ * claim any more (driver and pool are compared). The last case exists because a claim that was created by
+ * name may be allocated again, on another node. If it is allocated again on this node, even to another
+ * device, it stays prepared: the kubelet then starts the new pod with the prepared device, without a Prepare
+ * (isPrepared in pkg/kubelet/cm/dra/manager.go). Two rounds, at least CLAIM_GC_APART_MS apart, must agree. A
  * round with any other answer proves nothing, and voids earlier findings. The driver makes the final decision
  * (may_collect()). now_ms: uv_now(). */
 enum { CLAIM_GC_APART_MS = 450000 /* the shortest interval of ten minutes with jitter */ };

@@ -96,8 +96,6 @@ static void a_claim_allocated_on_another_node_is_unprepared(void **state) {
                 "{}",
                 "{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\","
                 "\"pool\":\"n1\",\"device\":\"channel-0\"}]}}",
-                "{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\","
-                "\"pool\":\"n0\",\"device\":\"channel-1\"}]}}",
                 "{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"other.example.com\","
                 "\"pool\":\"n0\",\"device\":\"channel-0\"}]}}",
         };
@@ -134,6 +132,23 @@ static void a_claim_with_one_of_its_devices_left_stays_prepared(void **state) {
         still_prepared(CLAIM_1);
 }
 
+/* The kubelet knows the claim as prepared, so it starts the next pod with the old device, without a Prepare.
+ */
+/* failure: a claim is allocated again on its node, to another device -> it stays prepared under its new pod
+ */
+static void a_claim_allocated_again_on_its_node_stays_prepared(void **state) {
+        struct dra_op two = { 0 };
+        prepared_channel();
+        api_claim("user", "c1", CLAIM_1, "channel-7", CHANNEL, DOMAIN_A, "");
+        for (unsigned i = 0; i < 3; i++)
+                sweep_after(i);
+        still_prepared(CLAIM_1);
+        prepare(&two, "c2", CLAIM_2);
+        wait_long(&two, FAILED);
+        still_prepared(CLAIM_1);
+        assert_non_null(strstr(two.msg, "device 'channel-0' is still held by claim 'user/c1'"));
+}
+
 /* The scheduler has given its device to another claim: two look-ups are enough, within one Prepare. */
 /* failure: a node was reset without a reboot and a claim waits -> the deleted holder is unprepared within
  * that Prepare */
@@ -148,7 +163,11 @@ static void a_deleted_holder_is_unprepared_while_a_prepare_waits(void **state) {
                         struct dra_op op = { 0 };
                         prepare(&op, "c1", CLAIM_1);
                         world_wait(&op, PREPARED);
-                        api_claim("user", "c1", CLAIM_1, "channel-7", CHANNEL, DOMAIN_A, "");
+                        api_claim_json("user", "c1",
+                                       "{\"metadata\":{\"uid\":\"" CLAIM_1
+                                       "\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[{"
+                                       "\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n1\","
+                                       "\"device\":\"channel-0\"}]}}}}");
                 }
                 uint64_t began_ms = uv_now(&w.loop);
                 prepare(&two, "c2", CLAIM_2);
@@ -157,7 +176,7 @@ static void a_deleted_holder_is_unprepared_while_a_prepare_waits(void **state) {
                 assert_non_null(strstr(w.claims->ops.tqh_first->msg,
                                        i == 0 ? "; the API server no longer has that claim: the device is "
                                                 "released in 35 s"
-                                              : "; that claim is no longer allocated to this device: the "
+                                              : "; that claim is no longer allocated on this node: the "
                                                 "device is released in 35 s"));
                 wait_long(&two, PREPARED);
                 assert_in_range(uv_now(&w.loop) - began_ms, CLAIM_GC_HOLDER_MS, 44000);
@@ -300,6 +319,7 @@ int main(void) {
                 T(a_claim_recreated_under_its_name_is_unprepared),
                 T(a_claim_allocated_on_another_node_is_unprepared),
                 T(a_claim_with_one_of_its_devices_left_stays_prepared),
+                T(a_claim_allocated_again_on_its_node_stays_prepared),
                 T(a_deleted_holder_is_unprepared_while_a_prepare_waits),
                 T(a_holder_that_exists_or_returns_keeps_its_device),
                 T(an_api_server_in_trouble_proves_no_claim_missing),
