@@ -56,7 +56,8 @@ enum decision_imex {
         DECISION_IMEX_FAILS,  /* IMEX ends repeatedly, and is restarted after a pause */
         DECISION_IMEX_STOPS,  /* IMEX is being stopped after LEAVE or PAUSE; this is final */
         DECISION_IMEX_ENDED,  /* IMEX ended cleanly, so its peers know that it ended */
-        DECISION_IMEX_KILLED, /* IMEX was killed after SIGTERM, so its peers do not know that it ended */
+        DECISION_IMEX_KILLED, /* IMEX was killed or crashed after SIGTERM, so its peers do not know that it
+                                 ended */
 };
 
 struct decision_input {

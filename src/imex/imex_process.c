@@ -35,7 +35,7 @@ struct imex_process {
         /* One process */
         struct process *program; /* NULL: nothing runs */
         bool up;
-        bool killed; /* SIGTERM was not enough */
+        bool killed; /* SIGKILL was necessary, or another signal ended it while it was stopped */
         uint64_t started_ms;
         char line[LINE_MAX_BYTES];
         size_t line_n;
@@ -120,6 +120,7 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
         if (!failed && uv_now(p->loop) - p->started_ms >= p->o.stable_ms)
                 p->pause_ms = 0;
         if (!p->wanted) {
+                p->killed = p->killed || (term_signal && term_signal != SIGTERM);
                 set_down(p);
                 return;
         }
@@ -155,7 +156,7 @@ static int spawn(struct imex_process *p, struct err *e) {
                 .argv = p->o.argv, .output = imex_process_on_output, .ended = imex_process_on_ended, .u = p
         };
 
-        p->up = false;
+        p->up = p->killed = false;
         p->line_n = 0;
         p->started_ms = uv_now(p->loop);
         return process_start(p->loop, &o, &p->program, e);
@@ -188,7 +189,6 @@ static void on_term_timer(void *u) {
 static void end_program(struct imex_process *p) {
         if (p->state == IMEX_PROCESS_ENDING)
                 return;
-        p->killed = false;
         process_signal(p->program, SIGTERM);
         loop_timer_start(&p->term, p->o.term_grace_ms);
         set_state(p, IMEX_PROCESS_ENDING, IMEX_PROCESS_WANTED, "");

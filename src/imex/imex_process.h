@@ -74,7 +74,8 @@ enum imex_process_state imex_process_state(const struct imex_process *p);
 pid_t imex_process_pid(const struct imex_process *p); /* 0 when none */
 unsigned imex_process_restarts(
         const struct imex_process *p); /* number of restarts that the owner did not request */
-/* Returns whether SIGKILL was necessary when the program was last stopped. */
+/* Returns whether SIGKILL was necessary when the program was last stopped, or whether a signal other than
+ * SIGTERM ended it (a crash, the OOM killer). */
 bool imex_process_killed(const struct imex_process *p);
 /* Reads the output that the program has printed so far, and passes it to `line` before it returns. */
 void imex_process_drain(struct imex_process *p);

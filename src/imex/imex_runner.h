@@ -97,8 +97,8 @@ void imex_runner_report(struct imex_runner *a, struct imex_report *ret);
 /* Withdraws readiness at once (calls `changed` first), then ends the process with SIGTERM, later SIGKILL, and
  * calls `stopped` at the end. */
 void imex_runner_stop(struct imex_runner *a);
-/* Returns whether nvidia-imex had to be killed when it was last stopped. Then its peers do not know that it
- * ended. */
+/* Returns whether nvidia-imex was killed, or crashed, when it was last stopped. Then its peers do not know
+ * that it ended. */
 bool imex_runner_killed(const struct imex_runner *a);
 /* Frees the runner. Not allowed inside a callback. NULL is allowed. */
 void imex_runner_free(struct imex_runner *a);

@@ -87,6 +87,12 @@ static bool group_gone(void) {
 static bool up(void) {
         return lines > 0;
 }
+static bool up_again(void) {
+        return lines == 2;
+}
+static bool up_a_third_time(void) {
+        return lines == 3;
+}
 static bool down(void) {
         return last == IMEX_PROCESS_DOWN;
 }
@@ -159,6 +165,32 @@ static void test_sigterm_ignored_is_killed(void **state) {
         t = uv_hrtime();
         assert_true(within(5000, down));
         assert_in_range((uv_hrtime() - t) / 1000000, 150, 3000);
+        assert_true(imex_process_killed(p));
+}
+
+/* failure: nvidia-imex crashes while it is being stopped -> it counts as killed, not as a clean end */
+static void test_crash_during_a_stop_counts_as_killed(void **state) {
+        make("[ -e crashed ] || trap 'touch crashed; kill -SEGV $$' TERM\n"
+             "[ -e crashed ] && trap 'exit 0' TERM\n"
+             "echo up; while :; do sleep 1000 & wait $!; done");
+        assert_true(within(5000, up));
+        imex_process_stop(p);
+        assert_true(within(5000, down));
+        assert_true(imex_process_killed(p));
+
+        /* It crashes just before it is stopped. */
+        imex_process_start(p);
+        assert_true(within(5000, up_again));
+        kill(imex_process_pid(p), SIGKILL);
+        imex_process_stop(p);
+        assert_true(within(5000, down));
+        assert_true(imex_process_killed(p));
+
+        imex_process_start(p);
+        assert_true(within(5000, up_a_third_time));
+        imex_process_stop(p);
+        assert_true(within(5000, down));
+        assert_false(imex_process_killed(p));
 }
 
 static void test_crash_once(void **state) {
@@ -411,6 +443,7 @@ int main(void) {
                 T(test_runs_and_stops),
                 T(test_stop_before_start),
                 T(test_sigterm_ignored_is_killed),
+                T(test_crash_during_a_stop_counts_as_killed),
                 T(test_crash_once),
                 T(test_crash_by_signal),
                 T(test_crash_loop_backs_off),
