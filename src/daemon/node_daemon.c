@@ -58,6 +58,7 @@ struct node_daemon {
 
         struct arena *arena;
         struct memory memory;    /* the same as in the file, except what it has seen of the fabric object */
+        bool forgotten;          /* the file was invalid: IMEX may have been READY in the next assignment */
         struct serving *serving; /* NULL: IMEX does not run */
         bool paused;             /* `serving` was stopped by DECISION_PAUSE */
         char *cdi_prefix;
@@ -234,8 +235,12 @@ static void node_daemon_enter(struct node_daemon *r, const struct decision *d) {
 
         m.decision = d->memory;
         m.decision.now = d->assignment;
-        if (node_daemon_remember(r, &m) == 0)
-                node_daemon_start(r);
+        if (r->forgotten)
+                m.served = m.decision.ready = true;
+        if (node_daemon_remember(r, &m) < 0)
+                return;
+        r->forgotten = false;
+        node_daemon_start(r);
 }
 
 /* True: readiness has just been withdrawn, so read again which claims use the domain. */
@@ -527,12 +532,11 @@ static void watch_object(struct node_daemon *r) {
                                                    });
 }
 
-static void recall(struct node_daemon *r) {
+static int recall(struct node_daemon *r, struct err *e) {
         const struct memory_identity of = identity(r);
-        struct err e;
 
         memory_remove_temporary(r->c->dir);
-        if (memory_load(r->c->dir, &of, r->arena, &r->memory, &e) == 0) {
+        if (memory_load(r->c->dir, &of, r->arena, &r->memory, e) == 0) {
                 if (r->memory.inherited)
                         log_info("not resuming the assignment of the earlier Pod: its index may "
                                  "be another node's by now",
@@ -540,11 +544,15 @@ static void recall(struct node_daemon *r) {
                 else if (r->memory.decision.now.domain)
                         log_info("resuming the assignment from before the restart",
                                  kv_str("domain", r->memory.decision.now.domain));
-                return;
+                return 0;
         }
+        if (e->kind != ERR_NOT_FOUND && e->kind != ERR_INVALID)
+                return -1;
         r->memory = (struct memory){ 0 };
-        if (e.kind != ERR_NOT_FOUND)
-                log_warn("the memory file cannot be read", kv_err(&e));
+        r->forgotten = e->kind == ERR_INVALID;
+        if (r->forgotten)
+                log_warn("the memory file is invalid", kv_err(e));
+        return 0;
 }
 
 void node_daemon_stop(struct node_daemon *r) {
@@ -613,14 +621,13 @@ int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, void (*
         loop_turn_init(&r->turn, loop, node_daemon_on_turn, r);
         loop_timer_init(&r->retry, loop, node_daemon_on_turn, r);
         loop_timer_init(&r->settled, loop, on_settled, NULL);
-        if (find_fabric(r, e) < 0 || connect_api(r, e) < 0) {
+        if (find_fabric(r, e) < 0 || (*r->fabric && recall(r, e) < 0) || connect_api(r, e) < 0) {
                 node_daemon_free(r);
                 return -1;
         }
         r->reporter = pod_report_new(r->client, c->pod_ns, c->pod);
         if (*r->fabric) {
                 r->version = imex_version_new(loop, c->imex.imex_path, on_version, r);
-                recall(r);
                 watch_object(r);
         } else {
                 log_info("this node is in no NVLink partition: waiting until it is in one");

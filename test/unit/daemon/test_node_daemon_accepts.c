@@ -341,6 +341,49 @@ static void peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left(vo
         assert_true(left_a());
 }
 
+/* The disk fails while the container restarts. The file would show that IMEX was READY. */
+/* failure: the daemon's memory file cannot be read -> the daemon ends, and does not begin without it */
+static void a_daemon_that_cannot_read_its_memory_ends(void **state) {
+        _cleanup_(freep) char *file = in_dir("imexd/daemon.json"), *kept = in_dir("kept");
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        kill(program_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        assert_int_equal(rename(file, kept), 0);
+        assert_int_equal(mknod(file, S_IFSOCK | 0600, 0), 0); /* it cannot be opened */
+        run_daemon();
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 1);
+        assert_int_equal(unlink(file), 0);
+        assert_int_equal(rename(kept, file), 0);
+        watch = NULL;
+        run_daemon();
+        assert_true(within(5000, started_twice));
+}
+
+/* failure: the daemon's memory file is invalid -> the node leaves only after peers recovered */
+static void a_daemon_whose_memory_is_invalid_counts_as_having_been_ready(void **state) {
+        set_object(IN_A_WITH_A_PEER);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        kill(program_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        put("imexd/daemon.json", "{", 0600);
+        put("status", "WAITING_FOR_RECOVERY\n", 0644);
+        watch = NULL;
+        run_daemon();
+        assert_true(within(5000, started_again) && within(5000, watching));
+        set_object(LEAVING_A_WITH_A_PEER "," AWAITED_IN_B);
+        assert_true(within(5000, reported_recovers));
+        assert_false(there("imexd/" B "/state.json"));
+        put("status", "READY\n", 0644);
+        assert_true(within(5000, ready_in_b));
+        assert_true(left_a());
+}
+
 /* The node's files for IMEX have changed, so a new container is needed. */
 /* failure: the NVIDIA driver changes under an idle daemon -> its container restarts at once */
 static void an_idle_daemon_restarts_when_the_driver_has_changed(void **state) {
@@ -465,6 +508,8 @@ int main(int argc, char **argv) {
                 T(a_new_pod_does_not_continue_the_assignment_of_an_earlier_pod),
                 T(imex_that_was_killed_starts_again_before_the_domain_is_left),
                 T(peers_recover_from_an_unclean_end_before_a_deleted_domain_is_left),
+                T(a_daemon_that_cannot_read_its_memory_ends),
+                T(a_daemon_whose_memory_is_invalid_counts_as_having_been_ready),
                 T(an_idle_daemon_restarts_when_the_driver_has_changed),
                 T(a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it),
                 T(a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod),
