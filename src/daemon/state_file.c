@@ -73,6 +73,8 @@ static void state_file_put(struct state_file *f) {
         unsigned pause_ms = RETRY_FIRST_MS;
         struct err e;
 
+        if (f->stopped)
+                return;
         f->state.generation++;
         f->outdated = false;
         f->written = write_anywhere(f, &e) == 0;
@@ -137,6 +139,7 @@ void state_file_start(struct state_file *f, uv_loop_t *loop) {
 }
 
 void state_file_stop(struct state_file *f) {
+        f->stopped = true;
         loop_timer_done(&f->retry);
         watch_file_stop(&f->watch);
 }

@@ -31,12 +31,14 @@ struct state_file {
         int lock;
         bool written,
                 outdated;  /* outdated: state_file_set() must write although its arguments are the same */
+        bool stopped;      /* nothing is written any more */
         unsigned failures; /* in a row */
         char why[240];     /* the last failure */
 };
 
 void state_file_start(struct state_file *f, uv_loop_t *loop);
-void state_file_stop(struct state_file *f);   /* the file keeps its last content, and stays locked */
+/* Nothing is written from now on, whatever is called: the file keeps its last content, and stays locked. */
+void state_file_stop(struct state_file *f);
 void state_file_unlock(struct state_file *f); /* from now on the plugin ignores the file */
 
 void state_file_set(struct state_file *f, bool ready, int64_t index, enum imex_status status,

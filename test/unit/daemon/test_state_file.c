@@ -70,6 +70,13 @@ static void on_changed(void *u) {
         n_changed++;
 }
 
+static void begin(void) {
+        file = (struct state_file){ .dir = dir,
+                                    .state = { .boot_id = "boot", .claim_uid = CLAIM, .pod_uid = "pod" },
+                                    .changed = on_changed };
+        state_file_start(&file, &loop);
+}
+
 static int setup(void **state) {
         root = tree_new();
         dir = file_join(root, "domain");
@@ -79,10 +86,7 @@ static int setup(void **state) {
         *logged = '\0';
         n_changed = 0;
         uv_loop_init(&loop);
-        file = (struct state_file){ .dir = dir,
-                                    .state = { .boot_id = "boot", .claim_uid = CLAIM, .pod_uid = "pod" },
-                                    .changed = on_changed };
-        state_file_start(&file, &loop);
+        begin();
         return 0;
 }
 
@@ -192,7 +196,7 @@ static void a_file_that_cannot_be_removed_is_reported_once(void **state) {
 static void a_missing_folder_is_created(void **state) {
         state_file_stop(&file);
         assert_int_equal(rmdir(dir), 0);
-        state_file_start(&file, &loop); /* nothing can be watched yet */
+        begin(); /* nothing can be watched yet */
         set(true);
         assert_true(reads() && held);
         assert_int_equal(n_logged("recreating it"), 1);

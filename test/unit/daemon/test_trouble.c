@@ -254,6 +254,27 @@ static void a_state_that_cannot_be_written_is_reported(void **state) {
         assert_int_equal(count("log", "the state file can be written again"), 1);
 }
 
+static bool clearing_failed(void) {
+        return count("log", "remove '") > 0;
+}
+
+/* After SIGTERM nothing is written into the folder, which the daemon is clearing. */
+/* failure: the folder of a left domain cannot be cleared -> the daemon still ends on SIGTERM */
+static void a_daemon_whose_folder_cannot_be_cleared_ends_on_sigterm(void **state) {
+        _cleanup_(freep) char *next = in_dir(NEXT_FILE), *more = in_dir("imexd/" A "/folder");
+
+        set_object(IN_A);
+        run_daemon_with_log();
+        assert_true(within(5000, ready_in_a) && within(5000, watching));
+        assert_int_equal(mkdir(more, 0700), 0);
+        set_object(LEAVING_A);
+        assert_true(within(5000, clearing_failed));
+        assert_int_equal(mkdir(next, 0700), 0);
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
 static int64_t generation_before;
 
 static bool state_written_again(void) {
@@ -375,6 +396,7 @@ int main(int argc, char **argv) {
                 T(a_crashing_imex_is_reported_with_its_cause),
                 T(readiness_that_cannot_be_replaced_is_removed),
                 T(a_state_that_cannot_be_written_is_reported),
+                T(a_daemon_whose_folder_cannot_be_cleared_ends_on_sigterm),
                 T(a_removed_state_file_is_written_again),
                 T(a_removed_folder_is_created_again),
                 T(two_daemons_do_not_replace_each_others_state_file),
