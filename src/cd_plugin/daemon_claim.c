@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/daemon_claim.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,13 +27,15 @@ static char *file_of(const struct cd *cd, const char *name) {
         return file_join(dir, name);
 }
 
-/* Does the file have this content? */
+/* Does the file have this content? The daemon's container can write in this folder. */
 static bool shown(const struct cd *cd, const char *name, const char *what) {
         _cleanup_(freep) char *path = file_of(cd, name);
         _cleanup_(freep) char *text = NULL;
+        _cleanup_(closep) int fd = -1;
         size_t n;
         struct err e;
-        return file_read(path, FILE_MAX, &text, &n, &e) == 0 &&
+        return file_open_nofollow(path, O_RDONLY, &fd, &e) == 0 &&
+               file_read_fd(fd, path, FILE_MAX, &text, &n, &e) == 0 &&
                str_eq(str_trim((struct str){ text, n }), str_from(what));
 }
 

@@ -21,10 +21,12 @@ static const char *const words[] = { [IMEX_GRANT_WAITING] = "waiting", [IMEX_GRA
 /* On some file systems, a read of the folder while a file in it is replaced does not show that file. So the
  * grant of a prepared claim is not replaced without need. */
 static bool has_content(const char *path, const char *word) {
+        _cleanup_(closep) int fd = -1;
         _cleanup_(freep) char *text = NULL;
         struct err e;
 
-        return file_read(path, WORD_MAX, &text, NULL, &e) == 0 && streq(text, word);
+        return file_open_nofollow(path, O_RDONLY, &fd, &e) == 0 &&
+               file_read_fd(fd, path, WORD_MAX, &text, NULL, &e) == 0 && streq(text, word);
 }
 
 /* Removes the temporary file of a plugin that was killed during imex_grants_put(). */
@@ -98,10 +100,11 @@ int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e)
 
 /* ---- the plugin's lock ---- */
 
-/* A shared lock, so that several processes may hold it. */
+/* A shared lock, so that several processes may hold it. O_NONBLOCK: a FIFO in the file's place must not
+ * block. */
 int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
-        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
         struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
         if (fd < 0)

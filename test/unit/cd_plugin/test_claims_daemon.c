@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/names.h"
@@ -58,6 +59,19 @@ static void the_daemon_gets_all_folders_the_cdi_files_and_the_clique_in_a_file(v
         world_facts();
         _cleanup_(freep) char *moved = world_read(path);
         assert_string_equal(moved, "2df84740-d3cb-b5ce-4e7e-98352b5a71b5.7\n");
+}
+
+/* failure: a FIFO replaces a file that the plugin shows to the daemon -> it does not block the plugin */
+static void a_fifo_in_the_folder_of_the_daemon_does_not_block_the_plugin(void **state) {
+        daemon_comes(DAEMON_1);
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "domains/fabric");
+        alarm(20); /* ends a test that waits forever */
+        unlink(path);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        world_facts();
+        alarm(0);
+        _cleanup_(freep) char *fabric = world_read(path);
+        assert_string_equal(fabric, CLIQUE "\n");
 }
 
 /* The node's channel is for one pod, and the daemon ends with that pod: nothing must be withheld. */
@@ -345,6 +359,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(the_daemon_gets_all_folders_the_cdi_files_and_the_clique_in_a_file),
+                T(a_fifo_in_the_folder_of_the_daemon_does_not_block_the_plugin),
                 T(a_daemon_that_terminates_serves_its_ComputeDomain),
                 T(a_claim_waits_until_the_daemon_is_ready_in_its_domain),
                 T(ready_in_another_domain_prepares_no_claim),

@@ -228,6 +228,33 @@ static void a_link_instead_of_a_grant_is_not_followed(void **state) {
         rmdir(folder);
 }
 
+/* The daemon's container can write in the folder. */
+/* failure: a FIFO or a link replaces a grant -> the plugin neither blocks nor follows the link */
+static void the_plugin_neither_waits_for_a_fifo_nor_follows_a_link(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE),
+                              *target = in(root, "target"), *lock_path = in(root, IMEX_GRANTS_LOCK);
+        struct stat st;
+        struct err e;
+
+        alarm(20); /* ends a test that waits forever */
+        assert_int_equal(file_mkdirs(folder, 0755, &e), 0);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_true(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
+        assert_int_equal(rename(path, target), 0);
+        assert_int_equal(symlink(target, path), 0);
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_true(lstat(path, &st) == 0 && S_ISREG(st.st_mode));
+        take(ONE);
+        unlink(target);
+        unlink(lock_path);
+        assert_int_equal(mkfifo(lock_path, 0600), 0);
+        plugin_begins();
+        plugin_dies();
+        unlink(lock_path);
+        alarm(0);
+}
+
 /* As the daemon sees it through its mount after the folder was removed from the node. */
 static void a_cdi_folder_that_was_removed_shows_nothing(void **state) {
         int fd = open(cdi, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -394,6 +421,7 @@ int main(void) {
                 cmocka_unit_test(a_grant_of_an_earlier_plugin_version_counts_as_use),
                 cmocka_unit_test(unreadable_claims_count_as_use),
                 cmocka_unit_test(a_link_instead_of_a_grant_is_not_followed),
+                cmocka_unit_test(the_plugin_neither_waits_for_a_fifo_nor_follows_a_link),
                 cmocka_unit_test(a_cdi_folder_that_was_removed_shows_nothing),
                 cmocka_unit_test(a_file_that_is_not_named_by_a_uid_is_not_a_grant),
                 cmocka_unit_test(a_grant_that_cannot_be_written_is_an_error),
