@@ -220,9 +220,14 @@ int watch_file_start_below(struct watch_file *w, uv_loop_t *loop, const char *ro
         _cleanup_(freep) char *there = xstrdup(path);
         for (char *slash = there + strlen(root); (slash = strchr(slash + 1, '/'));) {
                 *slash = '\0';
-                if (access(there, F_OK) < 0)
-                        break;
+                if (access(there, F_OK) < 0) {
+                        if (watch_file_start(w, loop, there, fn, e) < 0)
+                                return -1;
+                        if (access(there, F_OK) < 0)
+                                return 0;
+                        watch_file_stop(w); /* the folder appeared before it was watched for */
+                }
                 *slash = '/';
         }
-        return watch_file_start(w, loop, there, fn, e);
+        return watch_file_start(w, loop, path, fn, e);
 }

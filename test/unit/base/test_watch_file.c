@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +21,17 @@ static unsigned calls;
 
 static void on_change(struct watch_file *w) {
         calls++;
+}
+
+/* A folder that another process creates just before the next watch. */
+static const char *appears;
+
+/* Replaces that of the C library. */
+int inotify_add_watch(int fd, const char *path, uint32_t mask) {
+        if (appears)
+                assert_int_equal(mkdir(appears, 0755), 0);
+        appears = NULL;
+        return (int)syscall(SYS_inotify_add_watch, fd, path, mask);
 }
 
 static void write_file(const char *name, const char *text) {
@@ -190,6 +203,25 @@ static void expect_call(const char *when) {
                 fail_msg("%s: %u calls", when, calls - before);
 }
 
+/* failure: a folder appears just before it is watched for -> the file in it is watched */
+static void a_folder_that_appears_before_its_watch_is_not_missed(void **state) {
+        _cleanup_(freep) char *folder = xasprintf("%s/late", dir), *path = xasprintf("%s/sock", folder);
+        struct watch_file w = { 0 };
+        struct err e;
+
+        calls = 0;
+        appears = folder;
+        assert_int_equal(watch_file_start_below(&w, uv_default_loop(), dir, path, on_change, &e), 0);
+        assert_null(appears);
+        write_file("late/sock", "x");
+        turns();
+        assert_int_equal(calls, 1);
+        watch_file_stop(&w);
+        turns();
+        unlink(path);
+        rmdir(folder);
+}
+
 /* failure: a watched folder is removed or replaced -> the new folder is watched */
 static void test_folder_is_replaced(void **state) {
         _cleanup_(freep) char *folder = in_dir("f"), *path = in_dir("f/state.json"), *aside = in_dir("g");
@@ -319,6 +351,7 @@ int main(void) {
                 cmocka_unit_test(test_stop_inside_the_callback),
                 cmocka_unit_test(the_removal_of_a_watched_folder_is_reported),
                 cmocka_unit_test(test_missing_folder),
+                cmocka_unit_test(a_folder_that_appears_before_its_watch_is_not_missed),
                 cmocka_unit_test(test_folder_is_replaced),
                 cmocka_unit_test(test_parent_is_removed),
                 cmocka_unit_test(test_lost_inotify_events_are_reported),
