@@ -34,6 +34,7 @@ struct grants {
         struct disk *disk;
         int lock;           /* shows the daemon that this process is alive; -1: not taken yet */
         bool existing_read; /* the files of an earlier process have been read */
+        bool read_failed;   /* ... and a failure was logged */
         bool freed;         /* except for the current job */
 };
 
@@ -243,8 +244,17 @@ struct found_domain {
 
 static int add_found_grant(void *u, int folder, const char *name, struct err *e) {
         const struct found_domain *l = u;
-        grants_add(l->g, l->domain, name)->there = NOTE_UNKNOWN;
+        struct grant_file *f = grants_add(l->g, l->domain, name);
+        if (f->there == NOTE_NONE)
+                f->there = NOTE_UNKNOWN;
         return 0;
+}
+
+static void read_failed(struct grants *g, const struct err *e) {
+        g->existing_read = false;
+        if (!g->read_failed)
+                log_warn("cannot list the grants in the folders of IMEX domains, will retry", kv_err(e));
+        g->read_failed = true;
 }
 
 static int add_found_domain(void *u, int folder, const char *name, struct err *e) {
@@ -253,16 +263,20 @@ static int add_found_domain(void *u, int folder, const char *name, struct err *e
         if (!str_is_uuid(name))
                 return 0;
         _cleanup_(freep) char *dir = readiness_domain_dir(g->plugin_dir, name);
-        return imex_grants_each(dir, add_found_grant, &l, e);
+        struct err failed;
+        if (imex_grants_each(dir, add_found_grant, &l, &failed) < 0)
+                read_failed(g, &failed);
+        return 0;
 }
 
-/* A file that cannot be read keeps the daemon in its domain, and has no other effect. */
+/* A file that cannot be read keeps the daemon in its domain until the next call can read it, and has no other
+ * effect. */
 static void read_existing(struct grants *g) {
         _cleanup_(freep) char *path = file_join(g->plugin_dir, "domains");
         struct err e;
-        if (file_each(path, add_found_domain, g, &e) < 0 && e.kind != ERR_NOT_FOUND)
-                log_warn("cannot list the grants in the folders of IMEX domains", kv_err(&e));
         g->existing_read = true;
+        if (file_each(path, add_found_domain, g, &e) < 0 && e.kind != ERR_NOT_FOUND)
+                read_failed(g, &e);
 }
 
 /* The desired content of an existing file, or of one that was to be written, by the table and the operations.

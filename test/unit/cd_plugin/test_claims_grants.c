@@ -197,6 +197,31 @@ static void an_unprepared_claim_has_a_waiting_grant_after_a_restart(void **state
         world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
 }
 
+/* Folders that cannot be opened, before and after the one with the stray grant. */
+/* failure: the grants of one domain cannot be read -> the others are corrected, and it is read later */
+static void an_unreadable_domain_hides_the_grants_of_no_other(void **state) {
+        struct dra_op op = { .timeout_ms = 300 };
+        struct err e;
+        world_stop(w.claims);
+        for (unsigned i = 0; i < 8; i++) {
+                _cleanup_(freep) char *dir =
+                        xasprintf("%s/domains/dddddddd-0000-4000-8000-00000000000%u", w.plugin_dir, i);
+                _cleanup_(freep) char *link = file_join(dir, "grants");
+                assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+                assert_int_equal(symlink("grants", link), 0);
+        }
+        tree_put(w.plugin_dir, "domains/" DOMAIN_B "/grants/" STRAY, "granting");
+        world_start(BOOT);
+        world_wait_note(DOMAIN_B, STRAY, "");
+        _cleanup_(freep) char *repaired =
+                xasprintf("%s/domains/dddddddd-0000-4000-8000-000000000000/grants", w.plugin_dir);
+        assert_int_equal(unlink(repaired), 0);
+        tree_put(repaired, STRAY, "granting");
+        prepare(&op, "c1", CLAIM_1); /* the table changes */
+        world_wait(&op, FAILED);
+        world_wait_note("dddddddd-0000-4000-8000-000000000000", STRAY, "");
+}
+
 /* failure: a grant cannot be written -> the claim is not prepared until it can */
 static void a_claim_without_a_writable_grant_is_not_prepared(void **state) {
         (void)state;
@@ -301,6 +326,7 @@ int main(void) {
                 T(a_refused_claim_gets_no_grant),
                 T(grants_match_the_checkpoint_after_a_restart),
                 T(an_unprepared_claim_has_a_waiting_grant_after_a_restart),
+                T(an_unreadable_domain_hides_the_grants_of_no_other),
                 T(a_claim_without_a_writable_grant_is_not_prepared),
                 T(without_its_lock_the_plugin_grants_nothing),
                 T(the_next_daemon_gets_the_grants_of_prepared_claims),
