@@ -117,16 +117,19 @@ static bool daemons_add(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* A daemon can start on this node. While the plugin withholds the devices, the slice has no device for it. */
-static bool can_start(const struct controller *c, const struct node *n) {
-        return n && node_ready(n) && records_node_clique(c, n->o.meta.name);
+/* The plugin withholds the devices: the node has a slice, but without the device of the daemon, so no daemon
+ * can start. A missing slice proves nothing: the kubelet removes it when the plugin restarts. */
+static bool is_withheld(const struct controller *c, const char *node) {
+        return kube_informer_first_at(c->caches.slices, CONTROLLER_BY_NODE, node) &&
+               !records_node_clique(c, node);
 }
 
 /* The DaemonSet controller will create a Pod with the newest template on this node. */
 static bool count_missing(void *u, const struct kube_object *o) {
         struct rolling *r = u;
         const struct node *n = (const struct node *)o;
-        r->n_missing += n->imex_daemon && can_start(r->c, n) && !records_daemon(r->c, n->o.meta.name);
+        r->n_missing += n->imex_daemon && node_ready(n) && !is_withheld(r->c, n->o.meta.name) &&
+                        !records_daemon(r->c, n->o.meta.name);
         return true;
 }
 
@@ -177,6 +180,7 @@ static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
 }
 
 static struct rollout_daemon facts_of(const struct rolling *r, const struct daemon_pod *p) {
+        const struct node *n = records_node(r->c, p->pod.node);
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct daemon_report report;
         struct err e;
@@ -185,7 +189,8 @@ static struct rollout_daemon facts_of(const struct rolling *r, const struct daem
                 report = (struct daemon_report){ .imex_version = "" };
         return (struct rollout_daemon){
                 .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
-                .node_ready = can_start(r->c, records_node(r->c, p->pod.node)),
+                .node_ready = n && node_ready(n),
+                .withheld = is_withheld(r->c, p->pod.node),
                 .spent = is_spent(r, p, &report),
                 .removed = p->pod.o.meta.deleted || removals_marked(r->c, p),
                 .asked = removals_asked(r->c, p->pod.node, REMOVALS_TEMPLATE) &&

@@ -165,8 +165,7 @@ static bool want_workload_rct(struct work *w, bool shared, struct verdict_proble
         if (!r && holder && ours)
                 r = holder;
         /* While another owner has the name, the driver keeps trying to create the template, with back-off:
-         * only the API server knows when the name is free. It does the same while a template without the
-         * label is ending, because no watch shows the end. */
+         * only the API server knows when the name is free. A template without the label ends unseen, too. */
         bool unwatched = r && r->o.meta.deleted && !r->domain_uid &&
                          !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER);
         want_rct(w, unwatched ? NULL : r, ns, name, &channel);

@@ -8,6 +8,14 @@ struct count {
         size_t healthy; /* daemons with the newest template */
         size_t coming;  /* daemons that are being replaced, or that have the newest template and are not
                            healthy yet */
+        size_t starting; /* those of `coming` that are being replaced, or that have not reported yet and do
+                            not crash */
+};
+
+/* How many more daemons may be replaced now. One of the numbers is 0, unless the template is proven. */
+struct room {
+        size_t outdated;
+        size_t used; /* daemons with the newest template that have served an IMEX domain */
 };
 
 static int64_t healthy_in_s(const struct rollout_daemon *d, int64_t now) {
@@ -39,6 +47,8 @@ static void count_one(const struct rollout_daemon *d, int64_t now, struct count 
         c->idle += d->idle;
         c->healthy += healthy;
         c->coming += is_being_replaced(d) || is_broken(d) || (!d->outdated && !healthy);
+        c->starting += is_being_replaced(d) || is_broken(d) ||
+                       (!d->outdated && !d->crashing && !(d->reported && d->started > 0));
         ret->n_outdated += d->outdated;
         ret->n_busy += d->outdated && !d->idle && !d->removed;
         ret->n_crashing += !d->outdated && !d->removed && d->crashing;
@@ -48,19 +58,26 @@ static void count_one(const struct rollout_daemon *d, int64_t now, struct count 
                 ret->recheck_s = healthy_in_s(d, now);
 }
 
-/* How many more daemons may be replaced now. Until one is healthy, they are tried one by one. A daemon that
- * crashes is not waited for, because the node may be the cause, but it counts. */
-static size_t room_left(const struct count *c, size_t crashing, size_t tenth, bool proven) {
+/* Until one is healthy, they are tried one by one. A daemon that crashes is not waited for, because the node
+ * may be the cause, but it counts. */
+static size_t room_for_outdated(const struct count *c, size_t crashing, size_t tenth) {
         size_t reached = c->coming + c->healthy;
-        if (proven)
-                return SIZE_MAX;
         if (reached >= tenth || (!c->healthy && c->coming > crashing))
                 return 0;
         return c->healthy ? tenth - reached : 1;
 }
 
-static enum rollout_choice choose(const struct rollout_daemon *d, bool proven, size_t *room) {
-        if (!d->node_ready)
+/* The replacement of a used daemon does not bring the template to another node, so it does not matter how
+ * many daemons crash. But while a rollout can still prove the template, the replacement would delay the
+ * proof. */
+static size_t room_for_used(const struct count *c, const struct rollout *r, size_t tenth) {
+        bool proving = r->n_outdated && r->n_crashing <= tenth;
+        return proving || c->starting >= tenth ? 0 : tenth - c->starting;
+}
+
+static enum rollout_choice choose(const struct rollout_daemon *d, struct room *room) {
+        size_t *left = d->outdated ? &room->outdated : &room->used;
+        if (!d->node_ready || d->withheld)
                 return d->outdated ? ROLLOUT_SKIP : ROLLOUT_KEEP;
         if (d->spent && !d->removed)
                 return ROLLOUT_REPLACE;
@@ -70,11 +87,9 @@ static enum rollout_choice choose(const struct rollout_daemon *d, bool proven, s
                 return ROLLOUT_BUSY;
         if (is_broken(d))
                 return ROLLOUT_REPLACE;
-        if (!d->outdated && !proven)
-                return ROLLOUT_KEEP;
-        if (!*room)
+        if (!*left)
                 return ROLLOUT_WAIT;
-        --*room;
+        --*left;
         return ROLLOUT_REPLACE;
 }
 
@@ -88,10 +103,13 @@ void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum
                         count_one(&list[i], now, &c, ret);
         size_t tenth = c.idle / 10 > 1 ? c.idle / 10 : 1;
         ret->proven = c.healthy >= tenth && ret->n_crashing <= tenth;
-        size_t room = room_left(&c, ret->n_crashing, tenth, ret->proven);
+        struct room room = { SIZE_MAX, SIZE_MAX };
+        if (!ret->proven)
+                room = (struct room){ room_for_outdated(&c, ret->n_crashing, tenth),
+                                      room_for_used(&c, ret, tenth) };
         /* Daemons with a requested mark come first, because the mark may be under way. */
         for (int pass = 0; pass < 2; pass++)
                 for (size_t i = 0; i < n; i++)
                         if (list[i].asked == (pass == 0))
-                                choices[i] = choose(&list[i], ret->proven, &room);
+                                choices[i] = choose(&list[i], &room);
 }

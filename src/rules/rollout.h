@@ -6,7 +6,11 @@
  * most a tenth of the idle nodes (at least one). Every daemon with the newest template counts, even if the
  * DaemonSet controller created it for another reason. The module remembers nothing, so a controller that has
  * just started decides the same. Daemons on nodes that are not ready are not replaced, and the rollout does
- * not wait for them. A node is ready if its Node is Ready and its slice offers the device of the daemon. */
+ * not wait for them. Daemons on nodes that withhold their devices are not replaced.
+ *
+ * A daemon with the newest template is replaced if it has served an IMEX domain (`fresh_wanted`). While the
+ * template is not proven, at most a tenth of the idle daemons is replaced at a time, and none while a rollout
+ * waits until the daemons with the newest template are healthy. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,7 +22,8 @@ enum { ROLLOUT_HEALTHY_S = 60 };
 
 struct rollout_daemon {
         bool outdated;     /* it does not run the newest template */
-        bool node_ready;   /* its Node exists and is Ready, and its slice offers the device of the daemon */
+        bool node_ready;   /* its Node exists and is Ready */
+        bool withheld; /* its node withholds the device of the daemon, so no other daemon can start there */
         bool spent;        /* its claim was unprepared, so none of its containers can start again */
         bool removed;      /* its Pod is being deleted, or the fabric object marks it for removal */
         bool asked;        /* the controller has requested its mark; the write may be under way */
@@ -34,9 +39,9 @@ struct rollout_daemon {
 enum rollout_choice {
         ROLLOUT_KEEP,    /* it runs the newest template, or is being removed */
         ROLLOUT_REPLACE, /* replace it now */
-        ROLLOUT_WAIT,    /* wait until the daemons with the newest template are healthy */
+        ROLLOUT_WAIT,    /* wait until other daemons are healthy, or have been replaced */
         ROLLOUT_BUSY,    /* wait until it is idle */
-        ROLLOUT_SKIP     /* its node is not ready */
+        ROLLOUT_SKIP     /* its node is not ready, or withholds its devices */
 };
 
 struct rollout {

@@ -276,18 +276,75 @@ static void the_rollout_does_not_wait_for_a_terminating_daemon_that_serves(void 
         assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
 }
 
-static void a_used_daemon_is_replaced_only_while_the_template_is_proven(void **state) {
+static void used_daemons_are_replaced_at_once_while_the_template_is_proven(void **state) {
         add(10, NEW(100));
-        list[3].fresh_wanted = list[4].fresh_wanted = true;
+        list[3].fresh_wanted = list[4].fresh_wanted = list[5].fresh_wanted = true;
         list[4].idle = false;
         assert_true(make().proven);
         assert_int_equal(choices[3], ROLLOUT_REPLACE);
         assert_int_equal(choices[4], ROLLOUT_BUSY);
-        assert_int_equal(chosen(ROLLOUT_KEEP), 8);
-        for (size_t i = 0; i < 10; i++)
-                list[i].started = NOW - 3;
+        assert_int_equal(choices[5], ROLLOUT_REPLACE);
+        assert_int_equal(chosen(ROLLOUT_KEEP), 7);
+}
+
+/* failure: more than a tenth of the daemons crash on their hosts -> used daemons are replaced, a tenth at a
+ * time */
+static void used_daemons_are_replaced_although_others_crash(void **state) {
+        add(3, CRASHING);
+        add(17, NEW(600));
+        list[4].fresh_wanted = list[5].fresh_wanted = list[6].fresh_wanted = true;
+        assert_false(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
+        list[4].removed = true;
         make();
-        assert_int_equal(choices[3], ROLLOUT_KEEP);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        list[4] = NEW(5);
+        list[4].reported = false;
+        list[5].removed = true;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        assert_int_equal(choices[6], ROLLOUT_WAIT);
+        list[4].reported = true;
+        make();
+        assert_int_equal(choices[6], ROLLOUT_REPLACE);
+}
+
+/* failure: the leader changes -> used daemons are replaced at once, because the template is not new
+ * [upgrade] */
+static void a_used_daemon_is_replaced_before_the_new_leader_has_seen_healthy_ones(void **state) {
+        add(10, NEW(3));
+        list[3].fresh_wanted = list[4].fresh_wanted = true;
+        assert_false(make().proven);
+        assert_int_equal(choices[3], ROLLOUT_REPLACE);
+        assert_int_equal(choices[4], ROLLOUT_WAIT);
+}
+
+/* failure: daemons are used and left during a rollout -> they prove the template before they are replaced
+ * [upgrade] */
+static void a_used_daemon_first_proves_the_template_of_a_rollout(void **state) {
+        add(10, OLD);
+        struct rollout_daemon *first = add(1, NEW(59));
+        first->fresh_wanted = true;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        first->started = NOW - ROLLOUT_HEALTHY_S;
+        assert_true(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 11);
+}
+
+/* The image starts, and crashes later. */
+static void used_daemons_of_a_crashing_image_bring_it_to_no_other_node(void **state) {
+        add(40, OLD)->fresh_wanted = true;
+        add(6, CRASHING);
+        struct rollout_daemon *used = add(5, NEW(600));
+        for (size_t i = 0; i < 5; i++) {
+                used[i].fresh_wanted = true;
+                make();
+                assert_int_equal(choices[46 + i], ROLLOUT_REPLACE);
+                assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+                used[i] = CRASHING;
+        }
+        assert_int_equal(make().n_crashing, 11);
 }
 
 static void a_cluster_without_daemons_has_no_rollout(void **state) {
@@ -317,7 +374,11 @@ int main(void) {
                 T(the_next_daemon_waits_while_one_is_being_replaced),
                 T(a_daemon_with_an_unprepared_claim_is_replaced_at_once_and_proves_nothing),
                 T(the_rollout_does_not_wait_for_a_terminating_daemon_that_serves),
-                T(a_used_daemon_is_replaced_only_while_the_template_is_proven),
+                T(used_daemons_are_replaced_at_once_while_the_template_is_proven),
+                T(used_daemons_are_replaced_although_others_crash),
+                T(a_used_daemon_is_replaced_before_the_new_leader_has_seen_healthy_ones),
+                T(a_used_daemon_first_proves_the_template_of_a_rollout),
+                T(used_daemons_of_a_crashing_image_bring_it_to_no_other_node),
                 T(a_cluster_without_daemons_has_no_rollout),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
