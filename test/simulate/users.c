@@ -190,7 +190,8 @@ static void step_pod(struct domain *d, struct user_pod *p) {
                 p->retry = false;
                 if (!held_prepare(&p->held)) {
                         /* Its device may be from the previous isolation, so its owner creates another pod. */
-                        if (w.calm && channels_change() && now - p->since_ms > RETRY_MS)
+                        if (w.calm && channels_change() && now - p->since_ms > RETRY_MS &&
+                            !world_pod_may_wait(n))
                                 end_pod(p);
                         return;
                 }

@@ -175,6 +175,10 @@ static bool waits_for_report(const struct node *n) {
         return n && (n == w.off || report_is_awaited(n));
 }
 
+bool world_pod_may_wait(const struct node *n) {
+        return waits_for_report(n) || awaits_next_daemon(n);
+}
+
 const char *world_misses(void) {
         for (unsigned d = 0; d < w.n_domains; d++) {
                 const struct domain *x = &w.domains[d];

@@ -140,6 +140,8 @@ bool users_patch_pod(const char *ns, const char *name, const char *body);
 void force_end(struct domain *d);
 /* Deletes the users' pods on the node. The users recreate the pods of existing ComputeDomains. */
 void end_pods_on(const struct node *n);
+/* A pod whose claim is allocated on this node may wait, even if nothing has happened for a while. */
+bool world_pod_may_wait(const struct node *n);
 /* Returns a node with a free channel device for the claim template of the ComputeDomain, or NULL if there is
  * none. */
 struct node *choose_node(const struct domain *d);
