@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "cd_plugin/cd_devices.h"
 #include "cd_plugin/readiness.h"
 #include "imex/imex_grants.h"
@@ -24,6 +25,8 @@ struct grant_file {
         char why[sizeof(((struct err *)0)->msg)]; /* why it could not be written; otherwise "" */
 };
 
+enum { RETRY_MS = 1000 };
+
 struct grants {
         const char *plugin_dir;
         const struct claims *claims;
@@ -32,6 +35,7 @@ struct grants {
         void *u;
         LIST_HEAD(, grant_file) files;
         struct disk *disk;
+        struct loop_timer retry; /* until another process has ended, which may use the files that it made */
         int lock;           /* shows the daemon that this process is alive; -1: not taken yet */
         bool existing_read; /* the files of an earlier process have been read */
         bool read_failed;   /* ... and a failure was logged */
@@ -188,11 +192,15 @@ static enum grant_state grants_state_of(const struct grant_file *f) {
         return f->there == NOTE_GRANTING ? GRANT_GRANTING : GRANT_WAITING;
 }
 
+static bool grants_is_undecided(const struct grant_file *f) {
+        return f->wanted == NOTE_NONE || f->wanted == NOTE_UNKNOWN;
+}
+
 enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
                             const char **ret_why) {
         const struct grant_file *f = grants_find(g, domain_uid, claim_uid);
         *ret_why = f ? f->why : "";
-        return f && f->wanted ? grants_state_of(f) : GRANT_ABSENT;
+        return f && !grants_is_undecided(f) ? grants_state_of(f) : GRANT_ABSENT;
 }
 
 static bool is_prepared(const struct grants *g, const struct grant_file *f) {
@@ -279,14 +287,26 @@ static void read_existing(struct grants *g) {
                 read_failed(g, &e);
 }
 
+/* Another process, as during an update, may be about to write the CDI file of a claim with such a grant. */
+static bool is_of_living_process(struct grants *g, const struct grant_file *f) {
+        struct err e;
+        if (!grants_is_undecided(f) || f->there != NOTE_UNKNOWN || f->task || take_lock(g, &e) < 0 ||
+            !imex_grants_lock_shared(g->lock))
+                return false;
+        loop_timer_start(&g->retry, RETRY_MS);
+        return true;
+}
+
 /* The desired content of an existing file, or of one that was to be written, by the table and the operations.
  */
-static enum note judge_note(const struct grants *g, const struct grant_file *f) {
+static enum note judge_note(struct grants *g, const struct grant_file *f) {
         const struct checkpoint_claim *entry = checkpoint_find(&g->claims->journal.table, f->claim);
         if (entry && entry->state == CHECKPOINT_COMPLETED)
                 return NOTE_GRANTING;
+        if (is_of_living_process(g, f))
+                return NOTE_UNKNOWN;
         if (ops_active(g->claims, f->claim))
-                return f->wanted ? f->wanted : NOTE_WAITING;
+                return grants_is_undecided(f) ? NOTE_WAITING : f->wanted;
         /* One that could not be written is not retried until the claim is prepared again. */
         bool failed = f->there == NOTE_NONE && f->why[0];
         return entry && entry->state == CHECKPOINT_STARTED && !failed ? NOTE_WAITING : NOTE_NONE;
@@ -308,6 +328,10 @@ void grants_follow(struct grants *g) {
                         want(g, domain, entry->uid, NOTE_GRANTING);
         }
         grants_settle(g);
+}
+
+static void grants_on_retry(void *u) {
+        grants_follow(u);
 }
 
 const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a) {
@@ -347,6 +371,7 @@ struct grants *grants_new(uv_loop_t *loop, const struct claims *c, const char *p
         g->u = u;
         g->disk = disk_new(loop);
         g->lock = -1;
+        loop_timer_init(&g->retry, loop, grants_on_retry, g);
         LIST_INIT(&g->files);
         return g;
 }
@@ -355,6 +380,7 @@ void grants_free(struct grants *g) {
         if (!g)
                 return;
         g->freed = true;
+        loop_timer_done(&g->retry);
         if (!disk_running(g->disk))
                 grants_destroy(g);
 }

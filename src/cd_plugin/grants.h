@@ -5,8 +5,9 @@
  *
  * The grant of a claim that waits is `waiting`. It becomes `granting` before the claim is judged for the last
  * time, and stays so until the claim is unprepared. The files follow the table of prepared claims: at the
- * start, files of an earlier process are updated or removed to match the table. A thread makes all changes to
- * the files. Loop thread only. */
+ * start, files of an earlier process are updated or removed to match the table, but not while another process
+ * is alive, which may be about to write the CDI file of the claim. A thread makes all changes to the files.
+ * Loop thread only. */
 #pragma once
 
 #include <stdbool.h>

@@ -115,6 +115,12 @@ int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
         return 0;
 }
 
+bool imex_grants_lock_shared(int lock) {
+        struct flock other = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+        return fcntl(lock, F_OFD_GETLK, &other) < 0 || other.l_type != F_UNLCK;
+}
+
 /* A plugin of a version before the lock has no such file, and may be alive. */
 static int find_plugin(const char *domains_dir, bool *ret_alive, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);

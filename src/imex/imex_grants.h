@@ -48,6 +48,8 @@ int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e)
 /* Takes the plugin's lock. The plugin counts as alive while the descriptor *ret is open; the caller owns it.
  * Several processes may hold the lock at once, as during an update. `domains_dir` must exist. */
 int imex_grants_lock(const char *domains_dir, int *ret, struct err *e);
+/* Returns whether another process holds the lock, too. `lock` is the result of imex_grants_lock(). */
+bool imex_grants_lock_shared(int lock);
 
 /* How claims use a domain. If claims use it in different ways, the last value in this list counts. */
 enum imex_use {

@@ -197,6 +197,25 @@ static void an_unprepared_claim_has_a_waiting_grant_after_a_restart(void **state
         world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
 }
 
+/* As during an update: the earlier process is about to write the CDI file. */
+/* failure: a second plugin process starts while the first grants a claim -> the grant stays */
+static void a_grant_of_a_living_process_is_not_changed_by_the_next_one(void **state) {
+        struct dra_op op = { .timeout_ms = 300 };
+        struct claims *first = w.claims;
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+        tree_put(w.plugin_dir, "domains/" DOMAIN_A "/grants/" CLAIM_1, "granting");
+        struct claims *next = world_process(BOOT);
+        world_turn();
+        assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
+        assert_int_equal(use(), IMEX_USE_GRANTING);
+        world_stop(first);
+        w.claims = next;
+        uv_run(&w.loop, UV_RUN_ONCE); /* the next process looks again */
+        world_wait_note(DOMAIN_A, CLAIM_1, "waiting");
+}
+
 /* Folders that cannot be opened, before and after the one with the stray grant. */
 /* failure: the grants of one domain cannot be read -> the others are corrected, and it is read later */
 static void an_unreadable_domain_hides_the_grants_of_no_other(void **state) {
@@ -326,6 +345,7 @@ int main(void) {
                 T(a_refused_claim_gets_no_grant),
                 T(grants_match_the_checkpoint_after_a_restart),
                 T(an_unprepared_claim_has_a_waiting_grant_after_a_restart),
+                T(a_grant_of_a_living_process_is_not_changed_by_the_next_one),
                 T(an_unreadable_domain_hides_the_grants_of_no_other),
                 T(a_claim_without_a_writable_grant_is_not_prepared),
                 T(without_its_lock_the_plugin_grants_nothing),
