@@ -277,8 +277,9 @@ static void kube_client_answered(struct kube_call *call, const struct http_respo
         kube_client__unserved(c, call->r.res, call->version, r);
         close_bulk(c, call, &e, wait_s);
         call->failed++;
-        /* An interrupted write may have been done: a repeated create then returns "already exists", and all
-         * our other verbs can be repeated. */
+        /* An interrupted write may have been done: a repeated create then returns "already exists" (the
+         * caller of a create with generateName allows one attempt), and all our other verbs can be
+         * repeated. */
         if (e.kind != ERR_RETRY || call->failed >= call->r.attempts)
                 kube_client_call_finish(call, NULL, &e);
         else

@@ -109,7 +109,7 @@ struct kube_request {
         bool fresh;              /* use a new connection, because the present one may be dead */
         bool metadata_only;      /* asks for PartialObjectMetadata(List) */
         unsigned timeout_ms;     /* for one attempt; 0: 30 s */
-        unsigned attempts;       /* 0: 5; UINT_MAX: forever */
+        unsigned attempts;       /* 0: 5; UINT_MAX: forever; 1 for a create with generateName */
         unsigned backoff_max_ms; /* between attempts; 0: 10 s */
         kube_done_fn *done;
         kube_retry_fn *retry; /* or NULL */

@@ -11,6 +11,7 @@
 #include "node/slice_pool.h"
 
 enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, BODY_MAX = 1024 * 1024, WANT_MAX = 16 * BODY_MAX };
+enum { UNLISTED_MS = 1000 }; /* until the informer is asked again: it does not report the end of a list */
 #define KEY "slice"
 
 struct slice_publisher {
@@ -20,6 +21,8 @@ struct slice_publisher {
         struct work_queue *queue;
         struct kube_call *call; /* at most one request at a time */
         bool started, published;
+        bool creates;  /* `call` creates a slice */
+        bool unlisted; /* an unanswered request may have created a slice that no list has shown yet */
         struct slice_content want; /* only the devices that the server accepts */
         struct slice_part writing; /* the part that is being written */
         int64_t target;            /* the generation that is being written; 0: none */
@@ -142,6 +145,10 @@ static void slice_publisher_on_written(void *u, yyjson_val *obj, const struct er
         struct slice_publisher *p = u;
         p->call = NULL;
         if (e) {
+                if (p->creates && e->kind == ERR_RETRY) {
+                        p->unlisted = true;
+                        kube_informer_relist(p->informer);
+                }
                 if (!leave_out_taints(p, e) && !leave_out_refused(p, e))
                         slice_publisher_failed(p, "cannot publish the devices of this node", e);
                 return;
@@ -167,6 +174,7 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old,
                         const struct slice_part *part) {
         struct buf body = BUF_INIT(BODY_MAX);
         p->writing = *part;
+        p->creates = !old;
         slice_part_render(kube_resource_api(p->client), (struct slice_owner){ p->node, p->node_uid }, old,
                           &p->want, part, &body);
         p->call = kube_start(p->client, &(struct kube_request){
@@ -174,6 +182,11 @@ static void write_slice(struct slice_publisher *p, const struct own_slice *old,
                                                 .res = &kube_resource_slices,
                                                 .name = old ? old->o.meta.name : NULL,
                                                 .body = { buf_str(&body), body.n },
+                                                /* The server chooses the name, so each try may create a
+                                                 * slice. libcurl, too, repeats a request if a connection that
+                                                 * it reused ends without an answer. */
+                                                .attempts = old ? 0 : 1,
+                                                .fresh = !old,
                                                 .done = slice_publisher_on_written,
                                                 .u = p,
                                         });
@@ -214,7 +227,10 @@ static void reconcile(void *u, const char *key) {
         bool begun = p->target != 0;
         struct slice_step step = slice_pool_next(have.v, have.n, p->node, &p->want, &p->target);
         p->published = step.kind == SLICE_DONE;
-        if (step.kind == SLICE_DELETE) {
+        p->unlisted = p->unlisted && !kube_informer_current(p->informer);
+        if (step.kind == SLICE_CREATE && p->unlisted) {
+                work_queue_add_after(p->queue, KEY, UNLISTED_MS);
+        } else if (step.kind == SLICE_DELETE) {
                 delete_slice(p, step.slice);
         } else if (!p->published) {
                 uint64_t wait = pause_before(p, begun);

@@ -59,6 +59,8 @@ struct world {
         struct kube_client *client;
         struct slice_publisher *publisher;
         unsigned to_undo;                  /* this many writes are overwritten as soon as they are stored */
+        unsigned to_lose;                  /* this many writes are stored and get no answer */
+        bool stored;                       /* lists have a slice with our content */
         const char *refuses;               /* a device with this name */
         bool refuses_none;                 /* taints without an effect */
         const struct slice_content *takes; /* the content that is stored; NULL: as sent */
@@ -87,6 +89,13 @@ static void on_write(struct world *w, struct fake_conn *c) {
         if (w->n_writes < WRITES)
                 w->wrote_ms[w->n_writes] = uv_now(&w->loop);
         w->n_writes++;
+        if (w->to_lose) {
+                w->to_lose--;
+                w->stored = true;
+                fake_close(c);
+                buf_done(&b);
+                return;
+        }
         add_slice(w, taken, &b);
         fake_reply(c, 200, NULL, buf_str(&b));
         if (w->to_undo) {
@@ -122,7 +131,13 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 w->watch = c;
                 fake_stream(c);
         } else {
-                fake_list(c, r, "ResourceSlice", "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}");
+                struct buf b = BUF_INIT(16384);
+                buf_adds(&b, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[");
+                if (w->stored)
+                        add_slice(w, &ours, &b);
+                buf_adds(&b, "]}");
+                fake_list(c, r, "ResourceSlice", buf_str(&b));
+                buf_done(&b);
         }
 }
 
@@ -178,6 +193,18 @@ static void a_slice_that_is_overwritten_repeatedly_is_restored_with_growing_dela
                 assert_in_range(pause_before(w, n), ms * 3 / 4, ms * 3 / 2);
         run_for(&w->loop, MINUTE_MS);
         assert_int_equal(w->n_writes, WRITES);
+        assert_true(slice_published(w->publisher));
+}
+
+/* The server chooses the name of a slice, so a repeated create would create a second one. */
+/* failure: the answer to the creation of a ResourceSlice is lost -> no second slice is created */
+static void a_creation_without_an_answer_is_not_repeated_before_a_list(void **state) {
+        struct world *w = *state;
+        w->to_lose = 1;
+        slice_set(w->publisher, &ours);
+        until_written(w, 1);
+        run_for(&w->loop, MINUTE_MS);
+        assert_int_equal(w->n_writes, 1);
         assert_true(slice_published(w->publisher));
 }
 
@@ -323,13 +350,15 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(
                         a_slice_that_is_overwritten_repeatedly_is_restored_with_growing_delays, setup,
                         teardown),
+                cmocka_unit_test_setup_teardown(a_creation_without_an_answer_is_not_repeated_before_a_list,
+                                                setup, teardown),
                 cmocka_unit_test_setup_teardown(new_content_is_written_without_delay, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_device_that_the_server_refuses_hides_no_other, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(a_server_that_drops_taints_gets_the_devices_and_is_reported,
                                                 setup, teardown),
-                cmocka_unit_test_setup_teardown(a_server_without_taints_of_effect_none_gets_the_others,
-                                                setup, teardown),
+                cmocka_unit_test_setup_teardown(a_server_without_taints_of_effect_none_gets_the_others, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(an_annotation_of_a_slice_is_handled_once_and_removed, setup,
                                                 teardown),
         };
