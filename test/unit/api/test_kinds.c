@@ -467,8 +467,10 @@ static void trimming_reads_only_the_devices_of_the_slice(void **state) {
         struct slice_device *devices = xnew_n(struct slice_device, 2);
         struct slice s = { .devices = devices, .n_devices = 2 };
         devices[1].clique_id = "c";
+        devices[1].name = "channel-1";
         slice_trim(&s, NULL);
         assert_int_equal(s.n_devices, 1);
+        assert_int_equal(s.n_channels, 1);
         assert_string_equal(s.devices[0].clique_id, "c");
         free(devices);
 }

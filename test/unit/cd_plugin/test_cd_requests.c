@@ -46,13 +46,17 @@ static void add_config(struct claim_world *w, const char *driver, const char *pa
 }
 
 /* Adds a device to the claim, and checks its request. */
-static int take(struct claim_world *w, const char *device) {
+static int take_from(struct claim_world *w, const char *pool, const char *device) {
         size_t i = w->op.n_requests++;
         w->results[i] = (struct claim_result){
-                .request = "channel", .driver = CD_DRIVER, .pool = "node-1", .device = device
+                .request = "channel", .driver = CD_DRIVER, .pool = pool, .device = device
         };
         w->requests[i].result = &w->results[i];
         return cd_requests_take(&w->cd, &w->op, &w->requests[i], &w->e);
+}
+
+static int take(struct claim_world *w, const char *device) {
+        return take_from(w, "node-1", device);
 }
 
 static void claim_done(struct claim_world *w) {
@@ -107,6 +111,36 @@ static void a_claim_for_a_shared_channel_gets_no_assigned_one_nor_the_other_way_
         add_config(&w, CD_DRIVER, OWN_CHANNEL);
         expect_refused(&w, take(&w, "channel-0"), ERR_INVALID, "unknown field \"isolation\"");
         claim_done(&w);
+}
+
+/* failure: a claim for the shared device is not one of the driver, or has another device -> it is refused */
+static void a_shared_claim_is_one_that_the_driver_has_created(void **st) {
+        static struct claim_owner owner = { CD_API_VERSION, CD_KIND, "cd", DOMAIN },
+                                  other = { CD_API_VERSION, CD_KIND, "cd", "another" };
+        static const struct {
+                const char *isolation, *device;
+                struct claim_owner *owner;
+                enum err_kind kind; /* ERR_NONE: the claim is accepted */
+                const char *error;
+        } cases[] = {
+                { "channel", CD_DEVICE_SHARED, &owner, ERR_NONE, "" },
+                { "channel", "channel-0", &owner, ERR_INVALID, "has no device 'channel-0'" },
+                { "channel", CD_DEVICE_SHARED, &other, ERR_DENIED, "the driver did not create this claim" },
+                { "domain", CD_DEVICE_SHARED, &owner, ERR_INVALID, "need imex.isolation=channel" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct claim_world w;
+                claim_init(&w, "driverManaged", cases[i].isolation);
+                add_config(&w, CD_DRIVER, OWN_CHANNEL);
+                w.op.claim.owners = cases[i].owner;
+                w.op.claim.n_owners = 1;
+                int r = take_from(&w, CD_POOL_SHARED, cases[i].device);
+                if (cases[i].kind == ERR_NONE)
+                        assert_int_equal(r, 0);
+                else
+                        expect_refused(&w, r, cases[i].kind, cases[i].error);
+                claim_done(&w);
+        }
 }
 
 /* The author of a daemon's configuration means a daemon, with any device. */
@@ -189,6 +223,7 @@ int main(void) {
                         any_channel_device_of_the_driver_is_a_place_for_a_pod_with_an_assigned_channel),
                 cmocka_unit_test(without_assigned_channels_a_node_has_one_channel_device),
                 cmocka_unit_test(a_claim_for_a_shared_channel_gets_no_assigned_one_nor_the_other_way_round),
+                cmocka_unit_test(a_shared_claim_is_one_that_the_driver_has_created),
                 cmocka_unit_test(where_the_hosts_run_imex_no_claim_for_a_daemon_is_prepared),
                 cmocka_unit_test(with_assigned_channels_or_host_managed_imex_a_claim_has_exactly_one_channel),
                 cmocka_unit_test(with_host_managed_imex_no_claim_gets_all_channels),
