@@ -88,8 +88,23 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 		grep -qF "\"$name\"" "$checkout/src/api/names.h"
 		is 'tostring | contains($n)' --arg n "$name"
 	done
-	render
-	is 'tostring | (contains("shared/channel") or contains("compute-domain-shared-channel")) | not'
-	is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims", "resourceslices"] or
-		(.resources | index("resourceclaims/binding") or index("podgroups"))) | not'
+}
+
+# failure: imex.isolation changes to domain -> a ComputeDomain with a shared claim can be deleted [upgrade]
+@test "without channels, the controller deletes and releases the claims of ComputeDomains, and creates and allocates none" {
+	local mode
+	for mode in "" featureGates.HostManagedIMEX=true; do
+		render --set "$mode"
+		is 'named("ClusterRole"; "compute-domains-clusterrole-controller").rules | any(.resources == ["resourceclaims"] and
+			.verbs == ["delete", "patch"]) and ([.[] | select(.verbs - ["get", "list", "watch"] != []).resources[]] |
+			(index("resourceslices") or index("resourceclaims/status") or index("resourceclaims/binding")) | not) and
+			([.[].resources[]] | index("podgroups") | not)'
+		is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-sharedclaims").spec | .failurePolicy == "Fail" and
+			.matchConstraints.resourceRules[0].operations == ["CREATE", "UPDATE", "DELETE"] and
+			(.matchConditions[0].expression | contains("service-account-controller")) and
+			(.validations[0].expression | contains("DELETE") and (contains("CREATE") or contains("changesStatus") | not))'
+		is 'named("ValidatingAdmissionPolicyBinding"; "compute-domains-controller-sharedclaims").spec.validationActions == ["Deny"]'
+		is '[kind("DeviceClass")[].metadata.name] | index("compute-domain-shared-channel.nvidia.com") | not'
+		is 'kind("ValidatingAdmissionPolicy") | map(.metadata.name) | index("compute-domains-controller-resourceslices") | not'
+	done
 }

@@ -238,14 +238,14 @@ granted() {
 # The policy that checks all pods fails open, because another policy behind it fails closed.
 @test "policies deny, fail closed, and have the real names of the accounts" {
 	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
-		"compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices", "compute-domains-waiting-pods"]'
+		"compute-domains-controller-sharedclaims", "compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices", "compute-domains-waiting-pods"]'
 	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
 		all(.spec.failurePolicy == (if .metadata.name == "compute-domains-daemon-extended-resource" then "Ignore" else "Fail" end))' --argjson n "$names"
 	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"
 	is 'def user($p): named("ValidatingAdmissionPolicy"; "compute-domains-\($p)").spec.matchConditions[0].expression;
 		def account: "system:serviceaccount:nvidia-compute-domains:compute-domains-service-account-";
 		(["resourceslices", "events"] as $p | all($p[] as $x | user($x); contains("\u0027\(account)kubeletplugin\u0027"))) and
-		(["controller-nodes", "controller-daemonsets", "controller-claimtemplates"] as $p | all($p[] as $x | user($x);
+		(["controller-nodes", "controller-daemonsets", "controller-claimtemplates", "controller-sharedclaims"] as $p | all($p[] as $x | user($x);
 			contains("\u0027\(account)controller\u0027")))'
 	is 'named("ValidatingAdmissionPolicy"; "compute-domains-daemon-pods").spec.matchConditions[0].expression |
 		. == "request.userInfo.username in [\u0027system:serviceaccount:nvidia-compute-domains:compute-domain-daemon\u0027]"'
