@@ -224,15 +224,13 @@ static void unlabel_more(struct uninstall *x) {
         delete_daemons(x);
 }
 
-/* Without the right to list Nodes (imex.isolation=domain), no Node has the label. */
 static void on_labelled(void *u, yyjson_val *list, bool last, const struct err *e) {
         struct uninstall *x = u;
         yyjson_val *item;
         size_t n, max;
-        if (e && e->kind != ERR_DENIED)
+        if (e) {
                 log_warn("cannot list the Nodes with the label of shared claims",
                          kv_str("label", CD_LABEL_SHARED), kv_err(e));
-        if (e) {
                 unlabel_end(x);
                 delete_daemons(x);
                 return;
@@ -261,12 +259,11 @@ static void list_labelled(struct uninstall *x) {
         kube_pages_start(x->nodes, false);
 }
 
-/* Without the right to delete it (imex.isolation=domain), there is no such slice. */
 static void on_slice_deleted(void *u, yyjson_val *obj, const struct err *e) {
         struct uninstall *x = u;
         x->call = NULL;
         x->failing = (struct err){ 0 };
-        if (e && e->kind != ERR_NOT_FOUND && e->kind != ERR_DENIED)
+        if (e && e->kind != ERR_NOT_FOUND)
                 log_warn("cannot delete the ResourceSlice of shared claims", kv_str("name", CD_SLICE_SHARED),
                          kv_err(e));
         list_labelled(x);

@@ -227,7 +227,8 @@ granted() {
 	render --set serviceAccount.create=false --set serviceAccount.name=theirs
 	is '[controller, plugin] | map(.spec.serviceAccountName) == ["theirs-controller", "theirs-kubeletplugin"]'
 	is 'kind("ClusterRole"; "ClusterRoleBinding") | map(.metadata.name) | sort ==
-		["compute-domains-clusterrole-binding-daemon", "compute-domains-clusterrole-daemon", "compute-domains-edit", "compute-domains-view"]'
+		["compute-domains-clusterrole-binding-daemon", "compute-domains-clusterrole-daemon", "compute-domains-edit", "compute-domains-uninstall",
+		"compute-domains-uninstall", "compute-domains-view"]'
 	is '[kind("ServiceAccount"; "Role")[].metadata.name] | sort ==
 		["compute-domain-daemon", "compute-domain-daemon-role", "compute-domain-daemon-service-account", "compute-domains-role-daemon",
 		"compute-domains-uninstall", "compute-domains-uninstall"]'

@@ -7,11 +7,13 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 
 @test "helm uninstall removes the daemons first, with objects that exist only for that time" {
 	render
-	is "$hooks"' | map(.kind) | sort == ["Job", "Role", "RoleBinding", "ServiceAccount"]'
-	is "$hooks"' | all(.metadata | .name == "compute-domains-uninstall" and .namespace == "nvidia-compute-domains" and
-		.annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded")'
+	is "$hooks"' | map(.kind) | sort ==
+		["ClusterRole", "ClusterRoleBinding", "Job", "Role", "RoleBinding", "ServiceAccount"]'
+	is "$hooks"' | all((.kind | startswith("Cluster")) or .metadata.namespace == "nvidia-compute-domains") and
+		all(.metadata | .name == "compute-domains-uninstall" and .annotations["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded")'
 	# The account and its role exist before the Job.
-	is "$hooks"' | map({(.kind): .metadata.annotations["helm.sh/hook-weight"]}) | add == {ServiceAccount: "0", Role: "0", RoleBinding: "0", Job: "1"}'
+	is "$hooks"' | map({(.kind): .metadata.annotations["helm.sh/hook-weight"]}) | add ==
+		{ServiceAccount: "0", Role: "0", RoleBinding: "0", ClusterRole: "0", ClusterRoleBinding: "0", Job: "1"}'
 	is "$job"' | .spec.containers[0] | .command == ["compute-domain-controller", "uninstall", "-v", "$(LOG_VERBOSITY)"] and
 		.image == "compute-domains/compute-domains:v0.2.0"'
 	is "$job"' | .spec.serviceAccountName == "compute-domains-uninstall" and .spec.securityContext.runAsNonRoot and .spec.restartPolicy == "Never"'
@@ -28,10 +30,13 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 		{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]'
 }
 
-@test "with channels, the hook's account may delete the slice of shared claims, and no other, and change nodes as the controller may" {
+# failure: imex.isolation changes, and the chart is uninstalled -> the slice and the labels of shared claims are
+#   removed [upgrade]
+@test "in every mode, the hook's account may delete the slice of shared claims, and no other, and change nodes as the controller may" {
 	local imex=resources.computeDomains.imex mode
-	for mode in "" featureGates.HostManagedIMEX=true nameOverride=other,namespaceOverride=elsewhere; do
-		render --set $imex.isolation=channel --set "$mode"
+	for mode in "" $imex.isolation=channel featureGates.HostManagedIMEX=true featureGates.HostManagedIMEX=true,$imex.isolation=channel \
+		nameOverride=other,namespaceOverride=elsewhere; do
+		render --set "$mode"
 		is "$hooks"' | kind("ClusterRole")[0].rules == [
 			{apiGroups: ["resource.k8s.io"], resources: ["resourceslices"], resourceNames: ["compute-domain.nvidia.com-shared"], verbs: ["delete"]},
 			{apiGroups: [""], resources: ["nodes"], verbs: ["list", "patch"]}]'
@@ -40,9 +45,6 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 			map(select(.metadata.name | endswith("-controller-nodes")))[0].spec.matchConditions[0].expression |
 			contains("system:serviceaccount:\($account.namespace):\($account.name)\u0027") and contains("service-account-controller\u0027")'
 	done
-	render
-	is "$hooks"' | kind("ClusterRole") == []'
-	is 'named("ValidatingAdmissionPolicy"; "compute-domains-controller-nodes") | tostring | contains("-uninstall") | not'
 }
 
 @test "the hook waits for the controller's pods, and for no others" {
@@ -65,11 +67,12 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	done
 }
 
-@test "with host-managed IMEX there are no daemons to remove, and without channels no hook" {
-	render --set featureGates.HostManagedIMEX=true
-	is "$hooks == []"
-	render --set featureGates.HostManagedIMEX=true --set resources.computeDomains.imex.isolation=channel
-	is "$hooks"' | kind("Job") | length == 1'
+@test "the hook runs in every mode, and not without ComputeDomains" {
+	local mode
+	for mode in "" featureGates.HostManagedIMEX=true featureGates.HostManagedIMEX=true,resources.computeDomains.imex.isolation=channel; do
+		render --set "$mode"
+		is "$hooks"' | kind("Job") | length == 1'
+	done
 	render --set resources.computeDomains.enabled=false --set resources.gpus.enabled=true
 	is "$hooks == []"
 }
