@@ -20,7 +20,8 @@
 
 enum {
         POD_GROUPS_RETRY_MS = 600000, /* until the API server is asked again whether it serves PodGroups */
-        POD_GROUPS_FAILED_MS = 60000  /* the same, if it has not answered, or has refused the request */
+        POD_GROUPS_FAILED_MS =
+                60000 /* the same, if it served them before, has not answered, or has refused */
 };
 
 /* Begins the watch if this ComputeDomain needs it. A change queues the claims that the PodGroup names, and

@@ -12,6 +12,7 @@
 
 #include "leading.h"
 #include "api/names.h"
+#include "controller/pod_groups.h"
 
 #define DOMAIN "aaaaaaaa-8f4e-4f0e-9f0a-1b2c3d4e5f60"
 
@@ -25,6 +26,7 @@ struct world {
         struct fake_conn *of_groups; /* the watch */
         bool holds;                  /* the API server does not answer lists of PodGroups */
         struct fake_conn *held;      /* such a request */
+        bool behind_proxy;           /* a proxy answers requests for PodGroups with 404 */
         bool another_shares;     /* another ComputeDomain names a shared claim, so PodGroups are watched */
         char event[4096];        /* the last one of a PodGroup */
         char status[8192];       /* the last one of the ComputeDomain */
@@ -83,6 +85,10 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         if (streq(r->method, "GET")) {
                 if (fake_has(r->path, "/resourceclaims") && fake_query(r, "watch"))
                         w->watch = c;
+                if (fake_has(r->path, "/podgroups") && w->behind_proxy) {
+                        fake_reply(c, 404, NULL, "<html>404 another server</html>");
+                        return;
+                }
                 if (fake_has(r->path, "/podgroups") && fake_query(r, "watch"))
                         w->of_groups = c;
                 else if (fake_has(r->path, "/podgroups") && w->holds) {
@@ -191,6 +197,22 @@ static void a_group_that_names_a_claim_is_reported_at_once(void **state) {
                 assert_non_null(strstr(w->event, "recreate the PodGroup with ResourceClaim train-shared"));
                 controller_stop(&w->l.c);
         }
+}
+
+/* failure: a proxy answers 404 for PodGroups for a while -> they are watched again soon */
+static void groups_are_watched_again_after_a_404_of_a_proxy(void **state) {
+        struct world *w = *state;
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
+        w->more = SHARES;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->of_groups);
+        w->behind_proxy = true;
+        fake_end(w->of_groups);
+        run_for(&w->l.loop, POD_GROUPS_FAILED_MS * 3 / 2);
+        w->behind_proxy = false;
+        w->of_groups = NULL;
+        run_for(&w->l.loop, POD_GROUPS_FAILED_MS);
+        assert_non_null(w->of_groups);
 }
 
 static void a_group_that_is_listed_with_its_claim_is_reported_once(void **state) {
@@ -321,6 +343,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(the_condition_reports_a_group_until_its_claim_is_deleted,
                                                 setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_group_that_names_a_claim_is_reported_at_once, setup,
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(groups_are_watched_again_after_a_404_of_a_proxy, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(a_group_that_is_listed_with_its_claim_is_reported_once, setup,
                                                 leading_teardown),
