@@ -97,7 +97,8 @@ static void cd_changed(void *u, const struct kube_object *old, const struct kube
         struct controller *c = u;
         const struct kube_object *o = now ? now : old;
         records_queue_domain(c, o->meta.uid);
-        if (now && !old && domain_shares((const struct compute_domain *)now)) {
+        if (now && (!old || !streq(old->meta.uid, now->meta.uid)) &&
+            domain_shares((const struct compute_domain *)now)) {
                 shared_device_changed(c);
                 pod_groups_watch(c, (const struct compute_domain *)now);
         }

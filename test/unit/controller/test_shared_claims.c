@@ -21,6 +21,7 @@ enum { BODY = 16384 };
 
 struct world {
         struct leading l;
+        const char *uid; /* of the ComputeDomain */
         const char *channel, *claims, *channels, *reports, *slices;
         bool drops; /* the API server does not know allowMultipleAllocations */
         bool taken; /* a claim has the name */
@@ -33,6 +34,7 @@ struct world {
         const char *label;       /* of n1, in the first list: LABEL or "" */
         bool accepts;            /* the API server accepts the status of the ComputeDomain */
         unsigned n_statuses;     /* those that it has accepted */
+        struct fake_conn *cds;   /* the watch of ComputeDomains */
         const char *groups, *groups_version; /* version NULL: the API server serves no PodGroups */
         const char *patched; /* the answer to a patch of the claim's status; NULL: a conflict */
         unsigned n_slices, n_deleted, n_claims, n_claims_deleted, n_templates, n_patches, n_group_lists;
@@ -58,11 +60,11 @@ static void created(struct fake_conn *c, const struct fake_request *r, const cha
 static char *domain_of(const struct world *w, unsigned version, const char *more) {
         return xasprintf("{\"apiVersion\":\"" CD_API_VERSION
                          "\",\"kind\":\"ComputeDomain\",\"metadata\":{\"name\":\"train\",\"namespace\":"
-                         "\"team-a\",\"uid\":\"" DOMAIN
+                         "\"team-a\",\"uid\":\"%s"
                          "\",\"resourceVersion\":\"%u\",\"finalizers\":[\"" CD_FINALIZER
                          "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
                          "\"channel\":{%s}}%s}",
-                         version, w->l.config.mode->name, w->channel, more);
+                         w->uid, version, w->l.config.mode->name, w->channel, more);
 }
 
 static char *items_of(void *u, const char *path) {
@@ -198,6 +200,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         }
         if (fake_has(r->path, "/resourceclaims?") && fake_query(r, "watch"))
                 w->watch = c;
+        if (fake_has(r->path, "/computedomains?") && fake_query(r, "watch"))
+                w->cds = c;
         if (fake_has(r->path, "/nodes?") && fake_query(r, "watch"))
                 w->nodes = c;
         if (streq(r->method, "GET") && fake_has(r->path, "/resourceclaims/train"))
@@ -249,6 +253,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
+        w->uid = DOMAIN;
         w->channel = NAMED;
         w->claims = w->channels = w->slices = w->groups = w->label = "";
         w->reports = "\\\"held\\\":{}";
@@ -289,6 +294,22 @@ static void the_first_shared_claim_gets_a_slice_then_labels_and_the_claim(void *
         relabel(w, 11, LABEL);
         RUN_UNTIL(&w->l.loop, strstr(w->status, "SharedClaimCreated"));
         assert_int_equal(w->n_claims, 1);
+}
+
+/* failure: a ComputeDomain with a shared claim replaces another while the watch is interrupted -> the slice
+ * is written */
+static void a_ComputeDomain_that_replaces_another_gets_its_slice(void **state) {
+        struct world *w = *state;
+        w->channel = "\"resourceClaimTemplate\":{\"name\":\"t\"}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_templates && w->cds);
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_slices, 0);
+        w->uid = "aaaaaaaa-8f4e-4f0e-9f0a-000000000002";
+        w->channel = NAMED;
+        fake_chunk(w->cds, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
+                           "\"reason\":\"Expired\"}}\n");
+        RUN_UNTIL(&w->l.loop, w->n_slices);
 }
 
 static void without_a_shared_claim_neither_slice_nor_label_is_written(void **state) {
@@ -677,6 +698,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
                 T(the_first_shared_claim_gets_a_slice_then_labels_and_the_claim),
+                T(a_ComputeDomain_that_replaces_another_gets_its_slice),
                 T(without_a_shared_claim_neither_slice_nor_label_is_written),
                 T(an_API_server_that_drops_the_field_gets_no_device),
                 T(a_device_that_no_node_offers_is_reported),
