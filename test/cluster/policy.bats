@@ -277,6 +277,12 @@ may() {
 	denied "slices of compute-domain.nvidia.com only" as plugin create -f - <<<"$(slice a policy-a policy-a gpu.nvidia.com)"
 }
 
+# failure: a plugin's token is stolen -> it does not take the name of the slice of shared claims
+@test "a plugin cannot publish a slice with the name of the slice of shared claims" {
+	denied "may not write the slice compute-domain.nvidia.com-shared" \
+		as plugin create -f - <<<"$(slice a policy-a | sed "s/name: $ns-a/name: compute-domain.nvidia.com-shared/")"
+}
+
 @test "a plugin cannot change or delete slices of another node" {
 	k apply -f - <<<"$(slice b policy-b)"
 	denied "node policy-a may write the slices of that node only" as plugin replace -f - <<<"$(slice b policy-b | sed 's/generation: 1/generation: 2/')"
