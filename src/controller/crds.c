@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "kube/work_queue.h"
 
+#define OF_DOMAINS "computedomains.resource.nvidia.com"
+
 enum { BACKOFF_MIN_MS = 1000, BACKOFF_MAX_MS = 60000 };
 
 /* Text of the chart's files as string literals, made by the build. */
@@ -27,7 +29,7 @@ static const struct {
         struct str text;
         bool of_fabrics;
 } texts[] = {
-        { "computedomains.resource.nvidia.com", { computedomains, sizeof computedomains - 1 } },
+        { OF_DOMAINS, { computedomains, sizeof computedomains - 1 } },
         { "computedomaincliques.resource.nvidia.com",
           { computedomaincliques, sizeof computedomaincliques - 1 } },
         { "computedomainfabrics.resource.nvidia.com",
@@ -89,7 +91,8 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
                                : "created a missing CustomResourceDefinition",
                  kv_str("crd", x->name));
         recovered(x);
-        x->c->o.applied(x->c->o.u);
+        if (streq(x->name, OF_DOMAINS))
+                x->c->o.applied(x->c->o.u);
 }
 
 static void crds_on_read(void *u, yyjson_val *obj, const struct err *e) {

@@ -24,7 +24,9 @@ struct crds_options {
         bool domains;
         struct metric *failing;   /* gauge with the label "crd": 1 while this definition cannot be created or
                                      updated */
-        void (*applied)(void *u); /* called when a definition on the server equals the built-in one */
+        /* Called when the definition of ComputeDomain on the server equals the built-in one. Never called
+         * without `domains`. */
+        void (*applied)(void *u);
         void *u;
 };
 

@@ -215,7 +215,7 @@ static void the_last_owner_and_the_last_consumer_of_a_claim_count(void **state) 
         free(consumers);
 }
 
-static void a_pod_awaits_the_channel_of_its_own_claim(void **state) {
+static void a_pod_awaits_the_channel_of_its_claim(void **state) {
         struct claim_owner *owners = xnew_n(struct claim_owner, 2);
         struct claim_request *requests = xnew_n(struct claim_request, 2);
         struct arena *a = arena_new(1024);
@@ -313,7 +313,7 @@ int main(void) {
                 cmocka_unit_test(a_shared_claim_has_a_place_only_while_it_is_reserved),
                 cmocka_unit_test(the_pod_group_of_a_claim_is_its_owner_or_consumer),
                 cmocka_unit_test(the_last_owner_and_the_last_consumer_of_a_claim_count),
-                cmocka_unit_test(a_pod_awaits_the_channel_of_its_own_claim),
+                cmocka_unit_test(a_pod_awaits_the_channel_of_its_claim),
                 cmocka_unit_test(a_claim_has_a_place_only_when_it_justifies_a_label)
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
