@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,19 +44,59 @@ static void clean_up(const char *grants, const char *claim_uid) {
         (void)file_each(grants, remove_temporary, prefix, &ignored);
 }
 
-int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_state state, struct err *e) {
-        _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
+enum { GRANTS_PATH_MAX = 64 };
+
+/* A link is not a missing folder. */
+static int not_opened(const char *dir, struct err *e) {
+        return errno == ENOTDIR
+                       ? err_set(e, ERR_INVALID, 0, "'%s' or '" IMEX_GRANTS_DIR "' in it is no folder", dir)
+                       : err_errno(e, errno, "open '" IMEX_GRANTS_DIR "' in '%s'", dir);
+}
+
+/* Opens the folder "grants" of the domain. The daemon's container can replace both folders with links to
+ * other places, which the plugin must not follow. So the folder's name in the result contains a descriptor,
+ * which the caller closes. */
+static int open_folder(const char *dir, bool create, int *ret_fd, char ret_path[static GRANTS_PATH_MAX],
+                       struct err *e) {
+        enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+
+        if (create && file_mkdirs(dir, 0755, e) < 0)
+                return -1;
+        _cleanup_(closep) int parent = open(dir, FLAGS);
+        if (parent < 0)
+                return not_opened(dir, e);
+        if (create && mkdirat(parent, IMEX_GRANTS_DIR, 0755) < 0 && errno != EEXIST)
+                return err_errno(e, errno, "create the folder '" IMEX_GRANTS_DIR "' in '%s'", dir);
+        int fd = openat(parent, IMEX_GRANTS_DIR, FLAGS);
+        if (fd < 0)
+                return not_opened(dir, e);
+        snprintf(ret_path, GRANTS_PATH_MAX, "/proc/self/fd/%d", fd);
+        *ret_fd = fd;
+        return 0;
+}
+
+static int put_once(const char *dir, const char *claim_uid, const char *word, struct err *e) {
+        char grants[GRANTS_PATH_MAX];
+        _cleanup_(closep) int fd = -1;
+
+        if (open_folder(dir, true, &fd, grants, e) < 0)
+                return -1;
         _cleanup_(freep) char *path = file_join(grants, claim_uid);
+        if (has_content(path, word))
+                return 0;
+        clean_up(grants, claim_uid);
+        if (file_replace_volatile(path, word, strlen(word), 0644, e) == 0)
+                return 0;
+        err_wrap(e, "%s", dir);
+        return -1;
+}
+
+int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_state state, struct err *e) {
         int r = -1;
 
         BUG_ON(!str_is_uuid(claim_uid));
-        if (has_content(path, words[state]))
-                return 0;
-        clean_up(grants, claim_uid);
         for (int i = 0; i < ATTEMPTS && r < 0; i++) {
-                if (file_mkdirs(grants, 0755, e) < 0)
-                        return -1;
-                r = file_replace_volatile(path, words[state], strlen(words[state]), 0644, e);
+                r = put_once(dir, claim_uid, words[state], e);
                 if (r < 0 && e->kind != ERR_NOT_FOUND)
                         break;
         }
@@ -63,14 +104,24 @@ int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_stat
 }
 
 int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, struct err *e) {
-        _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
-        _cleanup_(freep) char *path = file_join(grants, claim_uid);
+        char grants[GRANTS_PATH_MAX];
+        _cleanup_(closep) int fd = -1;
 
         BUG_ON(!str_is_uuid(claim_uid));
-        if (file_remove(path, e) < 0)
+        if (open_folder(dir, false, &fd, grants, e) == 0) {
+                _cleanup_(freep) char *path = file_join(grants, claim_uid);
+                _cleanup_(closep) int parent = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+                if (file_remove(path, e) < 0) {
+                        err_wrap(e, "%s", dir);
+                        return -1;
+                }
+                clean_up(grants, claim_uid);
+                /* Fails if the folder has another grant. */
+                if (parent >= 0)
+                        (void)unlinkat(parent, IMEX_GRANTS_DIR, AT_REMOVEDIR);
+        } else if (e->kind != ERR_NOT_FOUND) {
                 return -1;
-        clean_up(grants, claim_uid);
-        (void)rmdir(grants); /* fails if the folder has another grant */
+        }
         if (folder)
                 (void)rmdir(dir);
         return 0;
@@ -91,10 +142,13 @@ static int pass_on(void *u, int folder, const char *name, struct err *e) {
 }
 
 int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e) {
-        _cleanup_(freep) char *grants = file_join(dir, IMEX_GRANTS_DIR);
         struct each each = { fn, u, false };
-        int r = file_each(grants, pass_on, &each, e);
+        char grants[GRANTS_PATH_MAX];
+        _cleanup_(closep) int fd = -1;
 
+        if (open_folder(dir, false, &fd, grants, e) < 0)
+                return e->kind == ERR_NOT_FOUND ? 0 : -1;
+        int r = file_each(grants, pass_on, &each, e);
         return r < 0 && (each.failed || e->kind != ERR_NOT_FOUND) ? -1 : 0;
 }
 

@@ -35,7 +35,9 @@ enum imex_grant_state {
 };
 
 /* Writes a grant. `dir` is the folder of the domain, and is created if it does not exist. The UID must be
- * valid (str_is_uuid), because it becomes part of a path. A rename replaces an earlier state. The file is not
+ * valid (str_is_uuid), because it becomes part of a path. Neither the folder of the domain nor the folder
+ * "grants" may be a link, here and below: the daemon's container can create links there. A rename replaces an
+ * earlier state. The file is not
  * synced to disk, because after a reboot no claim is prepared. */
 int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_state state, struct err *e);
 /* Removes a grant. A missing file is success. Removes the folder "grants" together with the last file. If

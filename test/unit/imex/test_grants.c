@@ -255,6 +255,37 @@ static void the_plugin_neither_waits_for_a_fifo_nor_follows_a_link(void **state)
         alarm(0);
 }
 
+static void expect_outside_untouched(const char *target, const char *file) {
+        struct err e;
+
+        assert_int_equal(imex_grants_put(dir, TWO, IMEX_GRANT_GRANTING, &e), -1);
+        assert_int_equal(imex_grants_remove(dir, ONE, true, &e), -1);
+        assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
+        assert_int_equal(access(file, F_OK), 0);
+        assert_int_equal(unlink(file), 0);
+        assert_int_equal(rmdir(target), 0); /* nothing was added */
+}
+
+/* failure: a daemon's container replaces a folder of grants with a link -> the plugin does not follow it
+ * [tenants] */
+static void a_link_instead_of_a_folder_is_not_followed(void **state) {
+        _cleanup_(freep) char *grants = in(dir, IMEX_GRANTS_DIR), *other = in(root, "other"),
+                              *inner = in(other, IMEX_GRANTS_DIR), *file = in(inner, ONE);
+        struct err e;
+
+        for (int outer = 0; outer < 2; outer++) {
+                assert_int_equal(file_mkdirs(inner, 0755, &e), 0);
+                assert_int_equal(file_replace_volatile(file, "granting", 8, 0644, &e), 0);
+                if (outer)
+                        assert_int_equal(rmdir(dir), 0);
+                assert_int_equal(symlink(outer ? other : inner, outer ? dir : grants), 0);
+                expect_outside_untouched(inner, file);
+                assert_int_equal(rmdir(other), 0);
+                assert_int_equal(unlink(outer ? dir : grants), 0);
+        }
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+}
+
 /* As the daemon sees it through its mount after the folder was removed from the node. */
 static void a_cdi_folder_that_was_removed_shows_nothing(void **state) {
         int fd = open(cdi, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -422,6 +453,7 @@ int main(void) {
                 cmocka_unit_test(unreadable_claims_count_as_use),
                 cmocka_unit_test(a_link_instead_of_a_grant_is_not_followed),
                 cmocka_unit_test(the_plugin_neither_waits_for_a_fifo_nor_follows_a_link),
+                cmocka_unit_test(a_link_instead_of_a_folder_is_not_followed),
                 cmocka_unit_test(a_cdi_folder_that_was_removed_shows_nothing),
                 cmocka_unit_test(a_file_that_is_not_named_by_a_uid_is_not_a_grant),
                 cmocka_unit_test(a_grant_that_cannot_be_written_is_an_error),
