@@ -243,6 +243,17 @@ static bool is_overtaken(const struct work *w, const struct assignment_node *n, 
         return uid && (streq(uid, w->uid) ? n->report.epoch > epoch : n->report.epoch == epoch);
 }
 
+/* The daemon that runs the assignment names itself and its index. The object may differ, because it was
+ * restored, or because another process on the node had written a false report. */
+static void take_reported(struct work *w, const struct assignment_report *r, struct fabric_assignment *a) {
+        if (r->index == a->index && streq(r->claim, a->claim) && streq(r->boot_id, a->boot_id))
+                return;
+        w->out->repaired = true;
+        a->index = r->index;
+        a->claim = r->claim;
+        a->boot_id = r->boot_id;
+}
+
 static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
         const struct assignment_node *n = assignment_find_node(w->in, a->node);
         struct entry e = { .a = *a };
@@ -258,10 +269,8 @@ static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
                 e.a.claim = e.a.boot_id = e.a.ip = NULL;
         } else {
                 e.reported = !n->doubtful && runs(w->in, n, w->uid, a->epoch);
-                if (e.reported && n->report.index != a->index) {
-                        w->out->repaired = true;
-                        e.a.index = n->report.index;
-                }
+                if (e.reported)
+                        take_reported(w, &n->report, &e.a);
                 e.a.state = fabric_state_name(has_room(w, e.a.index)
                                                       ? assignment_state_of(w, n, fabric_is_leaving(a))
                                                       : FABRIC_LEAVING);

@@ -405,6 +405,26 @@ static void an_entry_without_a_node_is_dropped(void **state) {
         assert_int_equal(of(w, "d", "n0")->index, 2);
 }
 
+/* failure: a false report put another claim into an assignment -> the daemon that runs it gets it back
+ * [tenants] */
+static void an_assignment_belongs_to_the_daemon_that_runs_it(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        struct fabric_assignment list[] = { listed("n0", 2, 16, NULL) };
+        list[0].claim = "another";
+        list[0].boot_id = n->report.boot_id;
+        n->wanted = n->report.domain = "d";
+        n->report.index = 2;
+        n->report.epoch = 16;
+        n->report.ready = true;
+        add_domain(w, "d");
+        write_object(w, list, 1);
+        step(w);
+        assert_string_equal(of(w, "d", "n0")->claim, n->report.claim);
+        assert_int_equal(of(w, "d", "n0")->epoch, 16);
+        assert_true(w->out.repaired);
+}
+
 /* ---- epochs that false reports have raised ---- */
 
 /* The object was deleted after false reports had raised its epochs by this number. */
@@ -708,6 +728,7 @@ int main(void) {
                 T(a_node_with_an_impossible_index_leaves),
                 T(a_node_that_is_listed_twice_in_a_domain_keeps_one_assignment),
                 T(an_entry_without_a_node_is_dropped),
+                T(an_assignment_belongs_to_the_daemon_that_runs_it),
                 T(epochs_that_two_nodes_have_seen_count_after_the_object_was_lost),
                 T(one_node_does_not_move_the_bound),
                 T(two_nodes_move_the_bound),
