@@ -135,10 +135,18 @@ static bool usable(struct inventory_failure *f, const char *call, int code) {
         return code == NVML_GPU_IS_LOST ? needed(f, call, code) : code == NVML_OK;
 }
 
+/* True if an optional query succeeded. Only a GPU or a library without this fact may lack it. After another
+ * error the GPU fails as a whole, because a partitioned GPU must not look like a whole GPU. */
+static bool answered(struct inventory_failure *f, const char *call, int code) {
+        return code != NVML_NOT_SUPPORTED && code != NVML_FUNCTION_NOT_FOUND && needed(f, call, code);
+}
+
 #define NEEDED(f, l, member, what, ...)                                                                      \
         needed((f), (what), (l)->member ? (l)->member(__VA_ARGS__) : NVML_FUNCTION_NOT_FOUND)
 #define TOLD(f, l, member, what, ...)                                                                        \
         (!(f)->call && (l)->member && usable((f), (what), (l)->member(__VA_ARGS__)))
+#define ANSWERED(f, l, member, what, ...)                                                                    \
+        (!(f)->call && (l)->member && answered((f), (what), (l)->member(__VA_ARGS__)))
 
 static bool find_gi_profile(const struct nvml_library *l, nvml_device_t dev, unsigned id,
                             struct inventory_failure *f, struct nvml_gpu_instance_profile *ret,
@@ -238,8 +246,8 @@ static uint64_t ask_memory(const struct nvml_library *l, nvml_device_t dev, stru
         NVML_ROOM(struct nvml_memory) old = { 0 };
         NVML_ROOM(struct nvml_memory_v2) info = { .v.version = NVML_MEMORY_V2 };
         if (l->memory)
-                return TOLD(f, l, memory, "nvmlDeviceGetMemoryInfo", dev, &old.v) ? old.v.total : 0;
-        return TOLD(f, l, memory_v2, "nvmlDeviceGetMemoryInfo_v2", dev, &info.v) ? info.v.total : 0;
+                return ANSWERED(f, l, memory, "nvmlDeviceGetMemoryInfo", dev, &old.v) ? old.v.total : 0;
+        return ANSWERED(f, l, memory_v2, "nvmlDeviceGetMemoryInfo_v2", dev, &info.v) ? info.v.total : 0;
 }
 
 static const char *ask_addressing_mode(const struct nvml_library *l, nvml_device_t dev,
@@ -274,7 +282,7 @@ static void ask_gpu(const struct nvml_library *l, nvml_device_t dev, struct aren
                 r->architecture = architecture;
         if (TOLD(f, l, compute_capability, "nvmlDeviceGetCudaComputeCapability", dev, &cc[0], &cc[1]))
                 r->compute_capability = arena_printf(a, "%d.%d", cc[0], cc[1]);
-        if (TOLD(f, l, pci, "nvmlDeviceGetPciInfo_v3", dev, &pci.v)) {
+        if (ANSWERED(f, l, pci, "nvmlDeviceGetPciInfo_v3", dev, &pci.v)) {
                 memset(text, 0, sizeof text);
                 memcpy(text, pci.v.bus_id, sizeof pci.v.bus_id);
                 nvml_library_clean(text, sizeof text);
@@ -286,7 +294,7 @@ static void ask_gpu(const struct nvml_library *l, nvml_device_t dev, struct aren
         r->persistence_off =
                 TOLD(f, l, persistence_mode, "nvmlDeviceGetPersistenceMode", dev, &persistence_mode) &&
                 persistence_mode == 0;
-        if (TOLD(f, l, mig_mode, "nvmlDeviceGetMigMode", dev, &mig_mode, &pending))
+        if (ANSWERED(f, l, mig_mode, "nvmlDeviceGetMigMode", dev, &mig_mode, &pending))
                 r->mig_mode = mig_mode;
 }
 

@@ -137,6 +137,9 @@ static const char *const optional[] = { "nvmlDeviceGetName",         "nvmlDevice
                                         "nvmlDeviceGetArchitecture", "nvmlDeviceGetCudaComputeCapability",
                                         "nvmlDeviceGetMemoryInfo",   "nvmlDeviceGetPciInfo_v3",
                                         "nvmlDeviceGetMigMode",      "nvmlDeviceGetAddressingMode" };
+/* The facts that only an old library or an old GPU may lack. */
+static const char *const lasting[] = { "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPciInfo_v3",
+                                       "nvmlDeviceGetMigMode" };
 static const char *const mig[] = {
         "nvmlDeviceGetGpuInstanceId",          "nvmlDeviceGetComputeInstanceId",
         "nvmlDeviceGetGpuInstanceById",        "nvmlGpuInstanceGetInfo",
@@ -169,6 +172,23 @@ static void a_failing_call_loses_one_device_or_one_attribute(void **state) {
                 struct outcome o = ask(conf, 30000);
                 assert_true(o.ok && o.in.gpus[0].n_mig == 1);
                 assert_non_null(o.in.gpus[0].mig[0].failure.call);
+        }
+}
+
+/* failure: NVML fails to report a GPU's MIG mode once -> the GPU is not offered as a whole GPU */
+static void a_gpu_whose_mig_mode_is_unknown_fails(void **state) {
+        char conf[256];
+        for (size_t i = 0; i < ARRAY_LEN(lasting); i++) {
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_MIG=\"3g@0\"\nGPU1_FAIL_%s=999\n", lasting[i]);
+                struct outcome o = ask(conf, 30000);
+                assert_true(o.ok && o.in.n_gpus == 2);
+                assert_null(o.in.gpus[0].failure.call);
+                assert_string_equal(o.in.gpus[1].failure.call, lasting[i]);
+                assert_int_equal(o.in.gpus[1].failure.error, 999);
+                snprintf(conf, sizeof conf, "GPU_COUNT=2\nGPU1_FAIL_%s=13\n", lasting[i]);
+                o = ask(conf, 30000);
+                assert_true(o.ok && o.in.n_gpus == 2);
+                assert_null(o.in.gpus[1].failure.call);
         }
 }
 
@@ -311,6 +331,7 @@ int main(int argc, char **argv) {
                 T(an_inventory_of_gpus_and_mig_devices),
                 T(no_session_is_left_open),
                 T(a_failing_call_loses_one_device_or_one_attribute),
+                T(a_gpu_whose_mig_mode_is_unknown_fails),
                 T(a_call_that_hangs_or_crashes_ends_the_process),
                 T(the_time_limit_applies_to_each_gpu),
                 T(the_gpu_at_which_nvml_hangs_is_named),
