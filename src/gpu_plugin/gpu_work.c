@@ -13,6 +13,7 @@
 #include "base/loop.h"
 #include "gpu_plugin/gpu_record.h"
 #include "gpu_plugin/gpu_state.h"
+#include "node/ops.h"
 #include "nvidia/driver_root.h"
 
 /* ---- nvidia-smi ---- */
@@ -359,8 +360,18 @@ static void on_set_back(void *u, const struct err *e) {
         op_worked(op, NULL);
 }
 
+/* Returns true if another claim uses the GPU. A claim that was never completed does not hold its devices. */
+static bool is_used(const struct gpu *g, const char *uid, const char *device) {
+        CHECKPOINT_EACH_DEVICE (&g->claims->journal.table, e, d) {
+                if (!streq(e->uid, uid) && streq(d->name, device) && !d->admin)
+                        return true;
+        }
+        return ops_working_on(g->claims, uid, device);
+}
+
 /* For a claim that was never completed, only its allocation is recorded. */
-static size_t begun(const struct gpu *g, struct str status, struct arena *a, struct timeslice_gpu **ret) {
+static size_t begun(const struct gpu *g, const char *uid, struct str status, struct arena *a,
+                    struct timeslice_gpu **ret) {
         const char *text = arena_printf(a,
                                         "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"},"
                                         "\"status\":%.*s}",
@@ -379,7 +390,7 @@ static size_t begun(const struct gpu *g, struct str status, struct arena *a, str
                 struct gpu_config_choice choice;
                 if (streq(r->driver, GPU_DRIVER) && !r->admin_access && d && d->kind == GPU_FULL &&
                     gpu_config_for(&claim, r, GPU_CONFIG_GPU, &all, &choice, &ignored) == 0 &&
-                    choice.config.sharing != GPU_EXCLUSIVE)
+                    choice.config.sharing != GPU_EXCLUSIVE && !is_used(g, uid, d->name))
                         gpus[n++] = (struct timeslice_gpu){ .uuid = d->uuid,
                                                             .mode_only = choice.config.sharing == GPU_MPS };
         }
@@ -427,7 +438,7 @@ void gpu_work_known(struct gpu *g) {
         while (g->devices && (w = TAILQ_FIRST(&g->waiting))) {
                 _cleanup_(arena_freep) struct arena *a = arena_new(1024);
                 struct timeslice_gpu *gpus;
-                size_t n = begun(g, str_from(w->status), a, &gpus);
+                size_t n = begun(g, w->op->uid, str_from(w->status), a, &gpus);
                 stop_waiting(w);
                 if (n)
                         gpu_work_start(g, w->op, gpus, n, NULL, on_set_back);
@@ -452,7 +463,7 @@ bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry)
                         wait_for_gpus(g, op, entry->status);
                         return true;
                 }
-                n = begun(g, entry->status, a, &gpus);
+                n = begun(g, op->uid, entry->status, a, &gpus);
         }
         if (n)
                 gpu_work_start(g, op, gpus, n, NULL, on_set_back);

@@ -275,6 +275,35 @@ static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         unprepared_claim("two");
 }
 
+/* failure: a claim that waits for a used GPU is deleted -> the GPU keeps its time slice */
+static void undoing_a_waiting_claim_leaves_the_gpu_of_another_claim(void **state) {
+        struct dra_op op;
+        (void)state;
+        needs_nodes();
+        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
+        w.config = SLICED("gpu", "\"interval\":\"Long\"");
+        smi("");
+        prepared_claim("two");
+        sliced();
+        prepare_claim(&op, "one");
+        waiting();
+        called_with(SET("GPU-0", "3"));
+        /* Also if the claim is allocated again, with another GPU. */
+        next_process();
+        w.results = RESULT("gpu", "gpu-1");
+        prepared_claim("one");
+        called_with(SET("GPU-1", "1"));
+        unprepared_claim("one");
+        called_with(SET("GPU-1", "0"));
+        w.results = RESULT("gpu", "gpu-0");
+        prepare_claim(&op, "one");
+        waiting();
+        unprepared_claim("one");
+        called_with("");
+        unprepared_claim("two");
+        called_with(SET("GPU-0", "0"));
+}
+
 /* A claim may have devices of several drivers, with the same names as GPUs of this node. */
 static void devices_of_another_driver_are_left_alone_when_a_claim_is_undone(void **state) {
         struct dra_op op;
@@ -320,6 +349,7 @@ int main(void) {
                 T(others_are_served_while_a_time_slice_is_set),
                 T(unprepare_during_prepare_waits_and_resets_the_time_slice),
                 T(a_time_slice_of_a_killed_process_is_reset),
+                T(undoing_a_waiting_claim_leaves_the_gpu_of_another_claim),
                 T(devices_of_another_driver_are_left_alone_when_a_claim_is_undone),
                 T(a_time_slice_is_reset_after_the_checkpoint_was_lost),
         };
