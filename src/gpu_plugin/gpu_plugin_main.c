@@ -35,9 +35,8 @@
 enum { RETRY_MS = 5000, CHECK_AGAIN_MS = 60000 };
 
 enum hook_state {
-        HOOK_MISSING, /* it could not be copied */
         HOOK_UNTRIED,
-        HOOK_FAILS,
+        HOOK_FAILS, /* or it could not be copied */
         HOOK_WORKS,
 };
 
@@ -79,7 +78,7 @@ static void hook_fails(struct plugin *p, const char *reason, const char *problem
         snprintf(error, sizeof error, "the CDI hook does not work on this node: %s", problem);
         if (!streq(p->hook_error, error)) {
                 log_error("no GPU is published, because the CDI hook does not work on this node",
-                          kv_str("hook", p->hook), kv_str("problem", problem));
+                          kv_str("hook", str_or(p->hook, HOOK_PROGRAM)), kv_str("problem", problem));
                 event_record(
                         p->main.events, EVENT_NODE(p->flags.node), EVENT_WARNING, reason,
                         "no GPU of this node is published, because containers with GPUs would not start: "
@@ -120,8 +119,6 @@ static void check_hook(struct plugin *p) {
                 p->hook_state = HOOK_WORKS;
                 return;
         }
-        if (p->hook_state == HOOK_MISSING)
-                p->hook_state = HOOK_UNTRIED;
         p->hook_check = gpu_hook_check(
                 &p->main.loop,
                 &(struct hook_check_options){
@@ -138,11 +135,11 @@ static void install_hook(struct plugin *p) {
                 return;
         }
         if (gpu_hook_install(p->hook_program, p->main.plugin_dir, &p->hook, &e) < 0) {
-                if (!streq(p->hook_error, e.msg))
-                        log_error("cannot install the CDI hook", kv_err(&e));
-                snprintf(p->hook_error, sizeof p->hook_error, "%s", e.msg);
-                if (p->hook) /* otherwise the image lacks it, and a retry would fail, too */
+                hook_fails(p, REASON_HOOK_FAILS_SELF_TEST, e.msg);
+                if (p->hook)
                         loop_timer_start(&p->hook_retry, RETRY_MS);
+                else /* the image lacks it, and a retry would fail, too */
+                        loop_timer_stop(&p->hook_retry);
                 return;
         }
         gpu_hook_remove_old(p->main.plugin_dir, p->hook, p->flags.cdi_root, GPU_CDI_KIND_CLAIM);

@@ -120,6 +120,21 @@ static void a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call(void
         assert_int_equal(w->exit_status, 0);
 }
 
+/* failure: the hook cannot be installed -> the node offers no GPU, and an Event reports why */
+static void a_node_on_which_the_hook_cannot_be_installed_offers_no_gpu(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *hook = world_path(w, "bin/cdi-hook");
+        assert_int_equal(unlink(hook), 0);
+        world_start(w, NULL);
+        UNTIL(w, w->writes == 1);
+        assert_non_null(strstr(buf_str(&w->slice), "\"devices\":[]"));
+        UNTIL(w, w->events == 1);
+        assert_non_null(strstr(w->event, "HookFailsSelfTest"));
+        assert_non_null(strstr(w->event, "/bin/cdi-hook"));
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+}
+
 /* A driver container's root does not have the host's hook. */
 /* failure: the configured hook is only in a driver container -> it is searched on the host and reported
  * missing */
@@ -495,6 +510,7 @@ int main(int argc, char **argv) {
                 T(a_node_without_driver_reports_it_and_serves_the_kubelet),
                 T(a_claim_is_prepared_with_our_hook_and_unprepared),
                 T(a_node_on_which_the_hook_fails_offers_no_gpu_and_names_the_call),
+                T(a_node_on_which_the_hook_cannot_be_installed_offers_no_gpu),
                 T(a_configured_hook_is_searched_on_the_host),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
