@@ -166,8 +166,9 @@ static void inform_driver(struct plugin *p) {
         else if (p->hook_state != HOOK_WORKS)
                 gpu_driver_set_devices(p->driver, NULL,
                                        str_or(p->hook_error, "the CDI hook is being checked"));
-        else if (p->monitor && !health_settled(monitor_health(p->monitor)))
-                /* XIDs of a pod that starts before the watch would not be noticed. */
+        else if (p->monitor && s->library && !health_settled(monitor_health(p->monitor)))
+                /* XIDs of a pod that starts before the watch would not be noticed. A node without GPUs to
+                 * offer (library NULL) has no watch. */
                 gpu_driver_set_devices(p->driver, NULL,
                                        "NVML is starting to watch this node's GPUs for errors");
         else

@@ -218,6 +218,21 @@ static void no_pod_starts_before_the_gpus_are_watched(void **state) {
         world_end(w);
 }
 
+/* failure: all GPUs of a node are lost and their health is monitored -> a claim is refused at once */
+static void a_claim_of_a_monitored_node_without_gpus_is_refused(void **state) {
+        struct world *w = *state;
+        world_conf(w, "GPU_COUNT=1\nGPU0_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
+        UNTIL(w, w->writes == 1);
+        w->dra_timeout = "2S"; /* a Prepare that waits is answered just before */
+        struct answer a = world_ask(w, "prepare");
+        w->dra_timeout = NULL;
+        assert_int_not_equal(a.status, 0);
+        assert_non_null(strstr(a.text, "allocatable not found for device"));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+}
+
 /* failure: NVML prints why it fails -> the text is in the log */
 static void output_of_nvml_is_in_the_log(void **state) {
         struct world *w = *state;
@@ -514,6 +529,7 @@ int main(int argc, char **argv) {
                 T(a_configured_hook_is_searched_on_the_host),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
+                T(a_claim_of_a_monitored_node_without_gpus_is_refused),
                 T(output_of_nvml_is_in_the_log),
                 T(a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation),
                 T(a_health_record_may_be_unreadable_or_unwritable),
