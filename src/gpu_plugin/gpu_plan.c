@@ -146,11 +146,14 @@ void gpu_plan_record(const struct node_request *w, struct node_device *ret) {
 struct recorded {
         const char *name, *type;
         struct str info, config;
+        bool admin;
 };
 static const struct jd_field f_recorded[] = { JD_STR(struct recorded, "name", name),
                                               JD_STR(struct recorded, "type", type),
                                               JD_RAW(struct recorded, "info", info),
-                                              JD_RAW(struct recorded, "configState", config), JD_END };
+                                              JD_RAW(struct recorded, "configState", config),
+                                              JD_BOOL(struct recorded, "admin", admin, .omit_empty = true),
+                                              JD_END };
 
 /* The text before the devices in the comment of the CDI file. */
 static const char label[] = " devices ";
@@ -166,7 +169,8 @@ const char *gpu_plan_comment(const struct op *op, struct arena *a) {
                           &(struct recorded){ .name = r->result->device,
                                               .type = gpu_config_type(own->kind),
                                               .info = str_from(own->info),
-                                              .config = str_from(gpu_work_slices(r) ? GPU_WORK_SLICED : "") },
+                                              .config = str_from(gpu_work_slices(r) ? GPU_WORK_SLICED : ""),
+                                              .admin = r->result->admin_access },
                           &w, NULL);
         }
         jw_end_arr(&w);
@@ -181,15 +185,16 @@ static bool gpu_plan_is_name(const char *name) {
         return name && str_is_dns_label(name) && str_starts(name, "gpu-");
 }
 
-static void gpu_plan_add_device(struct node_device *devices, size_t *n, const char *name, const char *info,
-                                bool sliced, struct arena *a) {
+/* Returns the device of this name, which may exist already; NULL: the list is full. */
+static struct node_device *gpu_plan_add_device(struct node_device *devices, size_t *n, const char *name,
+                                               const char *info, bool sliced, struct arena *a) {
         bool mig = strstr(name, "-mig-") != NULL;
         for (size_t i = 0; i < *n; i++) {
                 if (streq(devices[i].name, name))
-                        return;
+                        return &devices[i];
         }
         if (*n == DEVICES_MAX)
-                return;
+                return NULL;
         devices[*n] = (struct node_device){
                 .name = name,
                 .type = mig ? GPU_TYPE_MIG : GPU_TYPE_FULL,
@@ -198,7 +203,7 @@ static void gpu_plan_add_device(struct node_device *devices, size_t *n, const ch
                 .group = (mig ? GPU_CONFIG_MIG : GPU_CONFIG_GPU) * 2U + sliced,
                 .group_info = sliced ? GPU_WORK_SLICED : NULL,
         };
-        (*n)++;
+        return &devices[(*n)++];
 }
 
 /* Accepts `info` as gpu_record_info() writes it: an object of texts and numbers. Another object could be
@@ -222,9 +227,13 @@ static void from_comment(const char *text, struct arena *a, struct node_device *
                 json_parse((struct str){ p, (size_t)(end + 1 - p) }, YYJSON_READ_NUMBER_AS_RAW, &ignored);
         yyjson_arr_foreach (yyjson_doc_get_root(doc), i, max, v) {
                 struct recorded t = { 0 };
-                if (jd_decode(f_recorded, v, "", a, &t, &ignored) == 0 && gpu_plan_is_name(t.name))
-                        gpu_plan_add_device(devices, n, t.name, flat_info(t.info, a),
-                                            str_eq(t.config, STR(GPU_WORK_SLICED)), a);
+                size_t before = *n;
+                if (jd_decode(f_recorded, v, "", a, &t, &ignored) < 0 || !gpu_plan_is_name(t.name))
+                        continue;
+                struct node_device *d = gpu_plan_add_device(devices, n, t.name, flat_info(t.info, a),
+                                                            str_eq(t.config, STR(GPU_WORK_SLICED)), a);
+                if (d) /* a request without admin access takes the device */
+                        d->admin = t.admin && (*n > before || d->admin);
         }
         yyjson_doc_free(doc);
 }

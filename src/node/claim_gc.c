@@ -27,6 +27,33 @@ static bool of_this_boot(const char *text, const char *boot_id, bool undated) {
         return str_is_uuid(boot) ? streq(boot, boot_id) : undated;
 }
 
+/* The file of the checkpoint has admin access only in the claim's status. */
+static struct str rebuilt_status(const struct claims_options *o, const struct node_device *devices, size_t n,
+                                 struct arena *a) {
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct jw w = JW(&b);
+        bool any = false;
+        buf_adds(&b, "{\"allocation\":{\"devices\":{\"results\":");
+        jw_arr(&w, NULL);
+        for (size_t i = 0; i < n; i++) {
+                if (!devices[i].admin)
+                        continue;
+                any = true;
+                jw_obj(&w, NULL);
+                jw_str(&w, "request", "");
+                jw_str(&w, "driver", o->driver->name);
+                jw_str(&w, "pool", devices[i].pool);
+                jw_str(&w, "device", devices[i].name);
+                jw_bool(&w, "adminAccess", true);
+                jw_end_obj(&w);
+        }
+        jw_end_arr(&w);
+        buf_adds(&b, "}}}");
+        struct str status = any ? str_from(arena_strdup(a, buf_str(&b))) : STR("{}");
+        buf_done(&b);
+        return status;
+}
+
 bool claim_gc_rebuild(struct checkpoint *table, const struct claims_options *o, const char *uid,
                       struct str cdi_file, bool undated) {
         _cleanup_(freep) char *text = xstrndup(cdi_file.p, cdi_file.n);
@@ -46,7 +73,8 @@ bool claim_gc_rebuild(struct checkpoint *table, const struct claims_options *o, 
                 devices[i].requests = devices[i].cdi_ids = none;
         }
         if (n) {
-                struct checkpoint_claim *entry = checkpoint_put(table, uid, ns, name, STR("{}"));
+                struct checkpoint_claim *entry =
+                        checkpoint_put(table, uid, ns, name, rebuilt_status(o, devices, n, a));
                 checkpoint_set_devices(entry, devices, n);
                 entry->state = CHECKPOINT_COMPLETED;
         }

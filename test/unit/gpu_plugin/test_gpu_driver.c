@@ -308,6 +308,35 @@ static void an_entry_that_was_lost_is_rebuilt_from_the_file(void **state) {
         until(&op, PREPARED);
 }
 
+#define ADMIN_RESULT(device)                                                                                 \
+        "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"" device            \
+        "\",\"adminAccess\":true}"
+
+/* failure: the checkpoint is lost while a claim has admin access -> the claim still takes no GPU */
+static void a_rebuilt_entry_keeps_its_admin_access(void **state) {
+        struct dra_op op;
+        (void)state;
+        needs_nodes();
+        w.results = ADMIN_RESULT("gpu-0") "," ADMIN_RESULT("gpu-1") "," RESULT("own", "gpu-1");
+        prepared_claim("one");
+        claims_free(node.claims);
+        lose_checkpoint();
+        for (int i = 0; i < 2; i++) { /* rebuilt, and read from the rebuilt checkpoint */
+                start();
+                gpu_driver_set_devices(w.gpu, &w.devices, "");
+                w.results = RESULT("gpu", "gpu-0");
+                prepared_claim("two");
+                unprepared_claim("two");
+                if (i == 0)
+                        claims_free(node.claims);
+        }
+        w.results = RESULT("gpu", "gpu-1");
+        prepare_claim(&op, "two");
+        assert_non_null(strstr(waiting()->msg, "already allocated to different claim " ONE));
+        unprepared_claim("one");
+        until(&op, PREPARED);
+}
+
 /* failure: the checkpoint is lost after an upgrade -> claims are rebuilt from the Go driver's CDI files */
 static void names_are_read_from_a_cdi_file_of_the_go_driver(void **state) {
         (void)state;
@@ -384,6 +413,7 @@ int main(void) {
                 T(without_the_uvm_module_claims_are_refused_and_the_node_has_an_event),
                 T(a_lost_cdi_file_is_recreated_for_the_same_gpu_only),
                 T(an_entry_that_was_lost_is_rebuilt_from_the_file),
+                T(a_rebuilt_entry_keeps_its_admin_access),
                 T(names_are_read_from_a_cdi_file_of_the_go_driver),
                 T(a_claim_of_the_go_driver_gets_its_name_at_the_next_prepare),
                 T(after_a_reboot_entries_are_discarded_and_the_same_pods_prepared_again),
