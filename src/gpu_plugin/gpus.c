@@ -112,11 +112,16 @@ static bool says_no_driver(const struct err *e) {
 
 _Static_assert(INVENTORY_GPUS_MAX <= 64, "a bit for each GPU");
 
+/* The GPUs that failed, or of which a MIG device failed. */
 static uint64_t failed_gpus(const struct inventory *in) {
         uint64_t failed = 0;
-        for (size_t i = 0; i < in->n_gpus; i++)
-                if (inventory_failed(&in->gpus[i].failure))
-                        failed |= UINT64_C(1) << i;
+        for (size_t i = 0; i < in->n_gpus; i++) {
+                const struct gpu_facts *gpu = &in->gpus[i];
+                bool any = inventory_failed(&gpu->failure);
+                for (size_t j = 0; j < gpu->n_mig; j++)
+                        any = any || inventory_failed(&gpu->mig[j].failure);
+                failed |= (uint64_t)any << i;
+        }
         return failed;
 }
 

@@ -259,6 +259,30 @@ static void a_gpu_that_fails_three_times_is_withheld(void **state) {
         assert_string_equal(gpus_get(gpus)->reason, "");
 }
 
+/* failure: NVML fails for a MIG device -> the device is withheld after three failures */
+static void a_mig_device_that_fails_three_times_is_withheld(void **state) {
+        static const char *const calls[] = { "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetMaxMigDeviceCount" };
+        char text[256];
+        put_library();
+        conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0\"\n");
+        start();
+        until_changed();
+        for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+                assert_int_equal(gpus_devices(gpus)->n, 2);
+                unsigned asked = sessions();
+                snprintf(text, sizeof text, "GPU_COUNT=2\nGPU0_MIG=\"3g@0\"\nFAIL_%s=999\n", calls[i]);
+                conf(text);
+                snprintf(text, sizeof text, "proc/driver/nvidia/gpus/%zu/information", i + 1);
+                tree_put(dir, text, "");
+                until_changed();
+                assert_int_equal(sessions() - asked, 3);
+                assert_int_equal(gpus_devices(gpus)->n, 1);
+                conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0\"\n");
+                until_changed();
+        }
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+}
+
 /* A reset does not change the fingerprint. */
 /* failure: a GPU that was left out is reset -> it is offered again */
 static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **state) {
@@ -418,6 +442,7 @@ int main(int argc, char **argv) {
                 T(a_failed_first_answer_offers_nothing),
                 T(a_missing_driver_is_reported_until_it_is_installed),
                 T(a_gpu_that_fails_three_times_is_withheld),
+                T(a_mig_device_that_fails_three_times_is_withheld),
                 T(a_gpu_that_was_left_out_is_offered_when_it_answers_again),
                 T(a_gpu_lost_beside_a_left_out_one_is_queried_three_times),
                 T(a_gpu_with_impossible_values_hides_no_other),
