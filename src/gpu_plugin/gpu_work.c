@@ -361,7 +361,7 @@ static void on_set_back(void *u, const struct err *e) {
 }
 
 /* Returns true if another claim uses the GPU. A claim that was never completed does not hold its devices. */
-static bool is_used(const struct gpu *g, const char *uid, const char *device) {
+static bool used_by_another(const struct gpu *g, const char *uid, const char *device) {
         CHECKPOINT_EACH_DEVICE (&g->claims->journal.table, e, d) {
                 if (!streq(e->uid, uid) && streq(d->name, device) && !d->admin)
                         return true;
@@ -369,46 +369,72 @@ static bool is_used(const struct gpu *g, const char *uid, const char *device) {
         return ops_working_on(g->claims, uid, device);
 }
 
-/* For a claim that was never completed, only its allocation is recorded. */
-static size_t begun(const struct gpu *g, const char *uid, struct str status, struct arena *a,
-                    struct timeslice_gpu **ret) {
+static struct claim claim_of(struct str status, struct arena *a) {
         const char *text = arena_printf(a,
                                         "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"},"
                                         "\"status\":%.*s}",
                                         (int)status.n, status.p);
-        struct gates all = { 0 };
         struct claim claim = { 0 };
         struct err ignored;
-        size_t n = 0;
+        return jd_decode_text(claim_fields, str_from(text), "", a, &claim, &ignored) == 0
+                       ? claim
+                       : (struct claim){ 0 };
+}
+
+static enum gpu_sharing sharing_of(const struct claim *claim, const struct claim_result *r) {
+        struct gpu_config_choice choice;
+        struct gates all = { 0 };
+        struct err ignored;
         all.on[GATE_TIME_SLICING_SETTINGS] = all.on[GATE_MPS_SUPPORT] = true; /* perhaps on then */
-        if (jd_decode_text(claim_fields, str_from(text), "", a, &claim, &ignored) < 0)
-                return 0;
+        bool ours = streq(r->driver, GPU_DRIVER) && !r->admin_access;
+        return ours && gpu_config_for(claim, r, GPU_CONFIG_GPU, &all, &choice, &ignored) == 0
+                       ? choice.config.sharing
+                       : GPU_EXCLUSIVE;
+}
+
+/* For a claim that was never completed, only its allocation is recorded. */
+static size_t begun(const struct gpu *g, const char *uid, struct str status, struct arena *a,
+                    struct timeslice_gpu **ret) {
+        const struct claim claim = claim_of(status, a);
+        size_t n = 0;
         struct timeslice_gpu *gpus = arena_alloc(a, (claim.n_results + 1) * sizeof *gpus);
         for (size_t i = 0; i < claim.n_results; i++) {
                 const struct claim_result *r = &claim.results[i];
                 const struct gpu_device *d = gpu_device_find(g->devices, str_or(r->device, ""));
-                struct gpu_config_choice choice;
-                if (streq(r->driver, GPU_DRIVER) && !r->admin_access && d && d->kind == GPU_FULL &&
-                    gpu_config_for(&claim, r, GPU_CONFIG_GPU, &all, &choice, &ignored) == 0 &&
-                    choice.config.sharing != GPU_EXCLUSIVE && !is_used(g, uid, d->name))
-                        gpus[n++] = (struct timeslice_gpu){ .uuid = d->uuid,
-                                                            .mode_only = choice.config.sharing == GPU_MPS };
+                enum gpu_sharing sharing = sharing_of(&claim, r);
+                if (d && d->kind == GPU_FULL && sharing != GPU_EXCLUSIVE && !used_by_another(g, uid, d->name))
+                        gpus[n++] =
+                                (struct timeslice_gpu){ .uuid = d->uuid, .mode_only = sharing == GPU_MPS };
         }
         *ret = gpus;
         return n;
 }
 
+/* Releases of the Go driver do not record that they have set a time slice. The oldest ones do not record the
+ * claim's allocation, either. */
+static bool may_be_sliced(const struct claim *claim, const char *device) {
+        for (size_t i = 0; i < claim->n_results; i++) {
+                const struct claim_result *r = &claim->results[i];
+                if (streq(r->device, device) && sharing_of(claim, r) == GPU_TIME_SLICING)
+                        return true;
+        }
+        return !claim->n_results;
+}
+
 static size_t completed(const struct checkpoint_claim *entry, struct arena *a, struct timeslice_gpu **ret) {
         struct timeslice_gpu *gpus = arena_alloc(a, (entry->n_devices + 1) * sizeof *gpus);
+        const struct claim claim = claim_of(entry->status, a);
         size_t n = 0;
         for (size_t i = 0; i < entry->n_devices; i++) {
                 const struct node_device *d = &entry->devices[i];
                 if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info)
                         continue;
-                bool sliced = strstr(d->group_info, "\"timeSliceApplied\":true");
-                const char *uuid = gpu_record_uuid(d, a);
                 /* The Go driver gives a GPU with an MPS daemon the mode EXCLUSIVE_PROCESS. */
-                if (uuid && *uuid && (sliced || foreign_mps_daemon(d, a)))
+                bool mps = foreign_mps_daemon(d, a);
+                bool sliced = strstr(d->group_info, "\"timeSliceApplied\":true") ||
+                              (!mps && may_be_sliced(&claim, d->name));
+                const char *uuid = gpu_record_uuid(d, a);
+                if (uuid && *uuid && (sliced || mps))
                         gpus[n++] = (struct timeslice_gpu){ .uuid = uuid, .mode_only = !sliced };
         }
         *ret = gpus;

@@ -170,6 +170,30 @@ static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void *
         called_with("-i GPU-0 -c DEFAULT\n");
 }
 
+/* Releases of the Go driver record no time slice, and the oldest ones not even the allocation. */
+/* failure: a claim whose time slice the Go driver set is unprepared -> the time slice is reset */
+static void a_time_slice_of_a_release_of_the_go_driver_is_reset(void **state) {
+        (void)state;
+        needs_nodes();
+        sliced();
+        for (int oldest = 0; oldest < 2; oldest++) {
+                smi("");
+                prepared_claim("one");
+                struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
+                entry->devices[0].group_info = "{}";
+                if (oldest)
+                        entry->status = STR("{}");
+                unprepared_claim("one");
+                called_with(SET("GPU-0", "1") SET("GPU-0", "0"));
+        }
+        /* A claim without a time slice changes nothing. */
+        w.config = "";
+        prepared_claim("one");
+        checkpoint_find(&node.claims->journal.table, ONE)->devices[0].group_info = "{}";
+        unprepared_claim("one");
+        called_with("");
+}
+
 /* nvidia-smi is slow: it waits until the test lets it continue. */
 static void slow(void) {
         _cleanup_(freep) char *go = file_join(node.dir, "go");
@@ -346,6 +370,7 @@ int main(void) {
                 T(a_refused_time_slice_is_reported_and_others_are_reset),
                 T(a_claim_is_unprepared_although_nvidia_smi_fails),
                 T(the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver),
+                T(a_time_slice_of_a_release_of_the_go_driver_is_reset),
                 T(others_are_served_while_a_time_slice_is_set),
                 T(unprepare_during_prepare_waits_and_resets_the_time_slice),
                 T(a_time_slice_of_a_killed_process_is_reset),
