@@ -90,7 +90,20 @@ static enum verdict gpu_steps_who_holds(void *u, struct op *op, struct node_requ
                 ours ? "')" : "", g->o.node);
 }
 
-static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, NULL };
+/* A claim that was never completed holds no GPU, but its Unprepare may reset one. */
+static enum verdict is_reset(void *u, struct op *op, struct node_request *w) {
+        const struct gpu *g = u;
+        if (op_prepared_before(op) || w->result->admin_access ||
+            !gpu_work_resets(g, gpu_device_find(g->devices, w->result->device)->uuid))
+                return VERDICT_GO;
+        op->waits_for = WAITS_FOR_CLAIM;
+        return prepare_verdict_set(
+                op, VERDICT_WAIT,
+                "the time slice of device %s on node '%s' is being reset after another claim",
+                w->result->device, g->o.node);
+}
+
+static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, is_reset, NULL };
 
 /* ---- requests ---- */
 

@@ -441,6 +441,20 @@ static size_t completed(const struct checkpoint_claim *entry, struct arena *a, s
         return n;
 }
 
+bool gpu_work_resets(const struct gpu *g, const char *uuid) {
+        const struct op *op;
+        TAILQ_FOREACH (op, &g->claims->ops, link) {
+                const struct gpu_work *w = op->work;
+                if (!w || w->requests || !w->running)
+                        continue;
+                for (size_t i = 0; i < w->running->n; i++) {
+                        if (streq(w->running->gpus[i].uuid, uuid))
+                                return true;
+                }
+        }
+        return false;
+}
+
 static void gpu_work_on_patience(void *u) {
         struct gpu_work *w = u;
         struct err e;

@@ -17,5 +17,7 @@ bool gpu_work_undo(void *u, struct op *op, const struct checkpoint_claim *entry)
 void gpu_work_cancel(void *u, struct op *op);
 
 struct gpu;
+/* Returns true while an operation resets the time slice or the compute mode of this GPU. */
+bool gpu_work_resets(const struct gpu *g, const char *uuid);
 /* Notifies the module that the GPUs have become known or unknown. */
 void gpu_work_known(struct gpu *g);

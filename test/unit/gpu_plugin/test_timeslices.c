@@ -299,6 +299,33 @@ static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         unprepared_claim("two");
 }
 
+/* failure: the time slice of a killed process is reset slowly -> the next claim of the GPU waits */
+static void a_claim_waits_while_its_gpu_is_reset(void **state) {
+        struct dra_op one, two;
+        (void)state;
+        needs_nodes();
+        sliced();
+        slow();
+        prepare_claim(&one, "one");
+        until_called();
+        claims_free(node.claims);
+        slow();
+        start();
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
+        unprepare_claim(&one, "one");
+        until_called();
+        w.config = "";
+        prepare_claim(&two, "two");
+        while (!strstr(TAILQ_LAST(&node.claims->ops, op_list)->msg, "is being reset"))
+                node_turn();
+        assert_int_equal(two.answer, PENDING);
+        tree_put(node.dir, "go", "");
+        until(&one, UNPREPARED);
+        until(&two, PREPARED);
+        called_with(SET("GPU-0", "0"));
+        unprepared_claim("two");
+}
+
 /* failure: a claim that waits for a used GPU is deleted -> the GPU keeps its time slice */
 static void undoing_a_waiting_claim_leaves_the_gpu_of_another_claim(void **state) {
         struct dra_op op;
@@ -374,6 +401,7 @@ int main(void) {
                 T(others_are_served_while_a_time_slice_is_set),
                 T(unprepare_during_prepare_waits_and_resets_the_time_slice),
                 T(a_time_slice_of_a_killed_process_is_reset),
+                T(a_claim_waits_while_its_gpu_is_reset),
                 T(undoing_a_waiting_claim_leaves_the_gpu_of_another_claim),
                 T(devices_of_another_driver_are_left_alone_when_a_claim_is_undone),
                 T(a_time_slice_is_reset_after_the_checkpoint_was_lost),
