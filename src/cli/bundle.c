@@ -284,13 +284,17 @@ static struct recorded_kind *recorded(struct bundle_writer *w, const struct kube
         return &w->kinds[w->n++];
 }
 
-/* Removes the values of environment variables, which may be secrets. */
+/* Variables that set the driver's mode. Others may be secrets. */
+static bool env_is_kept(const char *name) {
+        return str_starts(name, "IMEX_") || streq(name, "FEATURE_GATES");
+}
+
 static void strip_env(yyjson_mut_val *spec, const char *containers) {
         yyjson_mut_val *c, *env;
         size_t i, n, k, m;
         yyjson_mut_arr_foreach(yyjson_mut_obj_get(spec, containers), i, n, c) yyjson_mut_arr_foreach(
                 yyjson_mut_obj_get(c, "env"), k, m,
-                env) if (!str_starts(yyjson_mut_get_str(yyjson_mut_obj_get(env, "name")), "IMEX_"))
+                env) if (!env_is_kept(yyjson_mut_get_str(yyjson_mut_obj_get(env, "name"))))
                 yyjson_mut_obj_remove_key(env, "value");
 }
 

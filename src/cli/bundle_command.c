@@ -81,7 +81,8 @@ const struct command command_bundle = {
                 "`--from`. It contains the pods and "
                 "Events of the namespace and of the driver's namespace; with `--all-namespaces` those of all "
                 "namespaces. It contains no "
-                "Secrets, and no values of environment variables except `IMEX_*`.",
+                "Secrets, and no values of environment variables except `IMEX_*` and "
+                "`FEATURE_GATES`.",
         .reads = true,
         .run = bundle_run,
 };

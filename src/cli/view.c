@@ -282,6 +282,17 @@ const struct event_object *view_event(const struct view *v, const char *kind, co
         return NULL;
 }
 
+/* The mode and the feature gate are two ways to set the same. */
+static bool view_is_host_managed(const struct workload_object *d) {
+        struct str gates = str_from(
+                           str_or(workload_object_env(d, "compute-domain-controller", "FEATURE_GATES"), "")),
+                   gate;
+        while (str_next_field(&gates, ',', &gate))
+                if (str_eq(str_trim(gate), STR("HostManagedIMEX=true")))
+                        return true;
+        return streq(workload_object_env(d, "compute-domain-controller", "IMEX_MODE"), "hostManaged");
+}
+
 void view_find_driver(struct view *v) {
         if (v->looked_for_driver)
                 return;
@@ -290,12 +301,11 @@ void view_find_driver(struct view *v) {
         view_read(v, VIEW_DEPLOYMENTS, NULL);
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
                 const char *isolation = workload_object_env(d, "compute-domain-controller", "IMEX_ISOLATION");
-                const char *mode = workload_object_env(d, "compute-domain-controller", "IMEX_MODE");
                 if (!workload_object_is_ours(d, "compute-domain-controller"))
                         continue;
                 v->driver_ns = d->o.meta.ns;
                 v->own_channels = streq(isolation, "channel");
-                v->hosts = streq(mode, "hostManaged");
+                v->hosts = view_is_host_managed(d);
                 v->auto_domains =
                         streq(workload_object_env(d, "compute-domain-controller", "AUTO_DOMAINS"), "true");
         }

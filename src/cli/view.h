@@ -64,7 +64,7 @@ struct view {
         const char *driver_ns; /* the namespace of the driver; NULL: not known */
         bool looked_for_driver;
         bool own_channels; /* the installation has imex.isolation=channel */
-        bool hosts;        /* the installation has imex.mode=hostManaged */
+        bool hosts;        /* the installation has imex.mode=hostManaged or the feature gate */
         bool auto_domains; /* the installation has autoDomains.enabled */
 };
 

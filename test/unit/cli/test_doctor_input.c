@@ -138,6 +138,51 @@ static void a_plugin_in_an_unknown_namespace_is_not_missing(void **state) {
         end_cluster();
 }
 
+/* A bundle of the cluster's objects. The caller frees it. */
+static struct source *bundle_of_cluster(void) {
+        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+        struct source *read;
+        struct view v;
+        struct err e;
+        struct bundle_writer *w = bundle_writer_new(cluster_source(cluster));
+        view_init(&v, bundle_writer_source(w));
+        bundle_read_all(&v, "team-b");
+        view_done(&v);
+        bundle_writer_render(w, &tar);
+        bundle_writer_free(w);
+        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &read, &e), 0);
+        return read;
+}
+
+/* failure: a feature gate sets host-managed IMEX -> doctor misses no objects of daemons, also from a bundle
+ */
+static void the_feature_gate_of_host_managed_imex_needs_no_daemon_objects(void **state) {
+        (void)state;
+        for (int bundled = 0; bundled < 2; bundled++) {
+                struct doctor_test x;
+                struct source *read = NULL;
+                begin_healthy();
+                cluster_put(cluster, &tool_kinds_deployments,
+                            "{'metadata':{'namespace':'" CLUSTER_NS
+                            "','name':'compute-domains-controller'},'spec':{'replicas':2,'template':{'spec':{"
+                            "'containers':[{'name':'compute-domain','image':'" IMAGE
+                            "','command':['compute-domain-controller'],'env':[{'name':'IMEX_MODE','value':'"
+                            "driverManaged'},{'name':'FEATURE_GATES','value':'HostManagedIMEX=true,'}]}]}}},"
+                            "'status':{'readyReplicas':2}}");
+                cluster_remove(cluster, &tool_kinds_device_classes, NULL, CD_CLASS_DAEMON);
+                cluster_remove(cluster, &doctor_kinds_admission, NULL, "cd-daemon-pods");
+                if (bundled)
+                        read = bundle_of_cluster();
+                examine(&x, read ? read : cluster_source(cluster), DOCTOR_RUNNING);
+                if (count_state(&x.d, DOCTOR_PROBLEM))
+                        fail_msg("%s", buf_str(&x.t.out));
+                examined(&x);
+                if (read)
+                        read->free(read);
+                end_cluster();
+        }
+}
+
 /* A value of the chart selects these nodes. */
 static void nodes_with_a_plugin_need_no_label_of_a_gpu_node(void **state) {
         static const char *const nodes[] = { "a0", "a1", "a2", "a3", "b0", "b1" };
@@ -226,27 +271,17 @@ static int run_doctor(struct source *s, struct cli *c, const char *golden) {
 }
 
 static void a_bundle_gives_the_same_answer(void **state) {
-        struct buf tar = BUF_INIT(BUNDLE_MAX);
-        struct source *read;
         struct doctor_test before, after;
-        struct err e;
         (void)state;
         begin_healthy();
         fabric_error();
-        struct bundle_writer *w = bundle_writer_new(cluster_source(cluster));
-        view_init(&before.v, bundle_writer_source(w));
-        bundle_read_all(&before.v, "team-b");
-        view_done(&before.v);
-        bundle_writer_render(w, &tar);
-        bundle_writer_free(w);
-        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &read, &e), 0);
+        struct source *read = bundle_of_cluster();
         examine(&before, cluster_source(cluster), DOCTOR_RUNNING);
         examine(&after, read, DOCTOR_RUNNING);
         assert_string_equal(buf_str(&after.t.out), buf_str(&before.t.out));
         examined(&before);
         examined(&after);
         read->free(read);
-        buf_done(&tar);
         end_cluster();
 }
 
@@ -313,6 +348,7 @@ int main(void) {
                 cmocka_unit_test(a_missing_program_in_a_container_is_not_a_missing_kubectl),
                 cmocka_unit_test(a_node_cannot_write_control_characters_or_long_names),
                 cmocka_unit_test(a_plugin_in_an_unknown_namespace_is_not_missing),
+                cmocka_unit_test(the_feature_gate_of_host_managed_imex_needs_no_daemon_objects),
                 cmocka_unit_test(nodes_with_a_plugin_need_no_label_of_a_gpu_node),
                 cmocka_unit_test(a_name_cannot_add_to_a_command),
                 cmocka_unit_test(events_of_the_past_are_no_finding),
