@@ -30,22 +30,33 @@ static void test_catch_signals(void) {
 /* ---- the plan ---- */
 
 /* The image of this driver's controller: it contains the program of the plugin, and is already on the nodes
- * with a plugin. */
-static const char *driver_image(const struct view *v) {
+ * with a plugin. If Deployments of several namespaces run the program, one may be a tenant's: NULL, and
+ * *ret_why names them. */
+static const char *driver_image(const struct view *v, const char **ret_why) {
+        const struct workload_object *first = NULL;
+        const char *image = NULL;
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
                 const struct container *c =
                         container_find(d->containers, d->n_containers, "compute-domain-controller");
-                if (workload_object_is_ours(d, "compute-domain-controller") && c->image)
-                        return c->image;
+                if (!workload_object_is_ours(d, "compute-domain-controller") || !c->image)
+                        continue;
+                if (first && !streq(first->o.meta.ns, d->o.meta.ns)) {
+                        *ret_why = arena_printf(v->a, "Deployments in %s and %s run the driver's controller",
+                                                first->o.meta.ns, d->o.meta.ns);
+                        return NULL;
+                }
+                first = d;
+                image = c->image;
         }
-        return NULL;
+        return image;
 }
 
 /* Reports why the image of the driver is not known. Returns the exit code. */
-static int test_without_image(const struct cli *c) {
+static int test_without_image(const struct cli *c, const char *why) {
         enum view_state state = view_state(&c->v, VIEW_DEPLOYMENTS, NULL);
         command_usage(c, "%s. Name an image with a shell, for example --image busybox:1.36",
-                      state == VIEW_COMPLETE     ? "no Deployment of the driver exists"
+                      why                        ? why
+                      : state == VIEW_COMPLETE   ? "no Deployment of the driver exists"
                       : state == VIEW_UNREADABLE ? "the Deployment of the driver may not be read"
                                                  : "the Deployments could not be read");
         return state == VIEW_UNREADABLE ? COMMAND_DENIED : COMMAND_FAILED;
@@ -63,6 +74,7 @@ static const char *test_run_name(struct arena *a) {
 /* Returns 0, or an exit code after the error was reported. */
 static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan *p) {
         static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES };
+        const char *why = NULL;
         struct err e;
         inventory_make(&c->v, c->source->ns, inv);
         int r = command_needs(c, "test", kinds, ARRAY_LEN(kinds));
@@ -70,10 +82,10 @@ static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan
                 return r;
         *p = (struct test_plan){ .run = test_run_name(c->v.a),
                                  .ns = c->source->ns,
-                                 .image = test_image ? test_image : driver_image(&c->v),
+                                 .image = test_image ? test_image : driver_image(&c->v, &why),
                                  .own_image = !test_image };
         if (!p->image)
-                return test_without_image(c);
+                return test_without_image(c, why);
         if (!options_is_image(p->image))
                 return command_usage(c, "'%s' is not the name of an image", p->image);
         if (!str_is_dns_label(p->ns))
@@ -316,7 +328,8 @@ const struct command command_test = {
                 "Needs permission to list Nodes and ResourceSlices, and to create, list, watch and delete "
                 "pods and "
                 "ComputeDomains in the namespace. The nodes must have the label `nvidia.com/gpu.clique`. "
-                "Without permission to read the driver's Deployment, name an image with a shell.\n\n"
+                "Without permission to read the driver's Deployment, or if Deployments of several "
+                "namespaces run its controller, name an image with a shell.\n\n"
                 "If a run is killed, its objects remain. They have the label `compute-domains-test`.\n\n"
                 " kubectl compute-domains test --rack gb200-rack-11 -n team-b\n"
                 " kubectl compute-domains test --image busybox:1.36 --dry-run\n"
