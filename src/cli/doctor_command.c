@@ -89,7 +89,8 @@ const struct command command_doctor = {
                 "With `--pre`, checks a cluster before the driver is installed. With `--from-go`, runs the "
                 "checks of docs/how-to/migrate.md before a migration from the Go driver.\n\n"
                 "With `--node`, runs `check-node` in the plugins' containers of the node. This changes "
-                "nothing on the node, and needs permission to create `pods/exec`. If a container does not "
+                "nothing on the node, and needs permission to get pods and to create `pods/exec`. If a "
+                "container does not "
                 "run, prints why.\n\n"
                 " kubectl compute-domains doctor --pre\n kubectl compute-domains doctor --node gb200-a15",
         .options = doctor_own_options,

@@ -82,8 +82,12 @@ static void run_check(struct doctor *d, const struct pod_object *p, const struct
                 add_report(d, c->name, &report);
         } else {
                 bool denied = e.kind == ERR_DENIED;
-                doctor_skip(d, denied ? "needs permission to create pods/exec in namespace %s" : "%s",
-                            denied ? p->o.meta.ns : e.msg);
+                if (denied)
+                        doctor_skip(
+                                d, "needs permission to get pods and to create pods/exec in namespace %s: %s",
+                                p->o.meta.ns, e.msg);
+                else
+                        doctor_skip(d, "%s", e.msg);
                 d->results[d->n - 1].denied = denied;
                 d->results[d->n - 1].failed = !denied;
         }

@@ -248,7 +248,7 @@ static int test_delete(struct cli *c, const struct test_plan *p) {
 
 static int test_run_plan(struct cli *c, struct test_plan *p, int64_t limit_s) {
         _cleanup_(buf_done) struct buf manifest = BUF_INIT(MANIFEST_MAX);
-        const char *args[] = { "apply", "-n", p->ns, "-f", "-" };
+        const char *args[] = { "create", "-n", p->ns, "-f", "-" };
         struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args) };
         int r = COMMAND_FAILED;
         struct err e;
@@ -321,7 +321,7 @@ const struct command command_test = {
         .args = "",
         .summary = "create pods with a channel on each rack, and check them",
         .text = "Creates a ComputeDomain and up to two pods on each rack, in the namespace that you choose, "
-                "with `kubectl apply`. Waits until the pods run and have the device of channel 0, and "
+                "with `kubectl create`. Waits until the pods run and have the device of channel 0, and "
                 "reports for each rack \"ok\" or \"FAIL\" with the cause that `why` names. Then it deletes "
                 "what it created, also after Ctrl-C or an error. A rack whose channels are all in use "
                 "fails.\n\n"
