@@ -85,6 +85,7 @@ static void manifest_pod(const struct test_plan *p, const struct test_pod *pod, 
                  "        labelSelector:\n"
                  "          matchLabels:\n            " TEST_PODS_LABEL ": \"%s\"\n"
                  "  tolerations:\n  - key: nvidia.com/gpu\n    operator: Exists\n"
+                 "  - key: kubernetes.io/arch\n    value: arm64\n    effect: NoSchedule\n" /* GKE's */
                  "  securityContext:\n    runAsNonRoot: true\n    runAsUser: 65532\n    runAsGroup: 65532\n"
                  "    seccompProfile:\n      type: RuntimeDefault\n"
                  "  resourceClaims:\n  - name: channel\n    resourceClaimTemplateName: \"%s\"\n"
