@@ -111,11 +111,14 @@ static bool owned_by(const struct pod_object *p, const char *name) {
         return false;
 }
 
-/* Pods that wait come first: without a node, then without a running container. */
+/* Pods that wait come first: without a node, then without a running container. Ended pods come last: a Job
+ * keeps its failed pods next to their replacements. */
 static int pod_rank(const struct pod_object *p) {
         if (streq(p->phase, "Succeeded"))
+                return 4;
+        if (streq(p->phase, "Failed"))
                 return 3;
-        return pod_runs(p) ? 2 : p->node ? 0 : 1;
+        return pod_runs(p) ? 2 : p->node ? 1 : 0;
 }
 
 bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {

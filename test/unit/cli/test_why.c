@@ -716,6 +716,29 @@ static void a_job_is_represented_by_the_pod_that_waits(void **state) {
         WHY("job/train", "job", COMMAND_PROBLEM);
 }
 
+static void pod_has_failed(const char *pod, const char *node) {
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = pod, .node = node, .phase = "Failed" });
+}
+
+/* failure: a Job keeps a failed pod and its replacement waits -> `why` explains the replacement */
+static void the_replacement_of_a_failed_pod_represents_the_job(void **state) {
+        (void)state;
+        pod_has_failed("train-1", "a1");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-2", .template = "bentch-channel" });
+        WHY("job/train", "job-replacement", COMMAND_PROBLEM);
+        runs_on("train-2", "a2", NULL);
+        WHY("job/train", "job-replacement-runs", COMMAND_FINE);
+        cluster_remove(cluster, &kube_pods, "team-b", "train-2");
+        WHY("job/train", "job-failed", COMMAND_PROBLEM);
+}
+
+static void a_pod_without_a_node_represents_the_job_before_one_that_starts(void **state) {
+        (void)state;
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1", .node = "a1" });
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-2", .template = "bentch-channel" });
+        WHY("job/train", "job-without-node", COMMAND_PROBLEM);
+}
+
 static void a_node_that_withholds_is_explained(void **state) {
         (void)state;
         cluster_withhold(cluster, "a2");
@@ -818,6 +841,8 @@ int main(void) {
                 T(a_misspelt_template_needs_no_cluster_rights),
                 T(a_list_that_fails_proves_nothing),
                 T(a_job_is_represented_by_the_pod_that_waits),
+                T(the_replacement_of_a_failed_pod_represents_the_job),
+                T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
                 T(a_node_that_withholds_is_explained),
                 T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
                 T(the_report_of_the_plugin_replaces_an_expired_event),
