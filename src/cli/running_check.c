@@ -57,7 +57,7 @@ static void check_partition(struct pod_case *c) {
         }
         VIEW_EACH(c->v, VIEW_PODS, struct pod_object, p) {
                 const char *x = p->node && p != c->pod && pod_case_is_sibling(c->pod, p) &&
-                                                !streq(p->phase, "Succeeded")
+                                                !streq(p->phase, "Succeeded") && !streq(p->phase, "Failed")
                                         ? inventory_clique(c->v, p->node)
                                         : NULL;
                 several = several || (x && first && !streq(first, x));

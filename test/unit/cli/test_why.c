@@ -317,6 +317,21 @@ static void pods_in_two_partitions_are_reported(void **state) {
         WHY("train-0", "two-partitions", COMMAND_PROBLEM);
 }
 
+static void pod_has_failed(const char *pod, const char *node) {
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = pod, .node = node, .phase = "Failed" });
+}
+
+/* failure: the next attempt of a Job runs in another partition -> `why` ignores its failed pods */
+static void a_failed_pod_in_another_partition_is_no_second_partition(void **state) {
+        (void)state;
+        pod_has_failed("train-1", "a1");
+        runs_on("train-0", "b0", NULL);
+        cluster_domain(
+                cluster, "team-b", "bench", CLUSTER_BENCH,
+                "'status':'Ready','nodesReady':1,'nodesWanted':1,'nodes':[" MEMBER("b0", CLUSTER_B, "0") "]");
+        WHY("train-0", "next-attempt", COMMAND_FINE);
+}
+
 static void a_pod_without_a_channel_gets_the_words_of_the_scheduler(void **state) {
         (void)state;
         cluster_put(cluster, &kube_pods,
@@ -716,10 +731,6 @@ static void a_job_is_represented_by_the_pod_that_waits(void **state) {
         WHY("job/train", "job", COMMAND_PROBLEM);
 }
 
-static void pod_has_failed(const char *pod, const char *node) {
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = pod, .node = node, .phase = "Failed" });
-}
-
 /* failure: a Job keeps a failed pod and its replacement waits -> `why` explains the replacement */
 static void the_replacement_of_a_failed_pod_represents_the_job(void **state) {
         (void)state;
@@ -810,6 +821,7 @@ int main(void) {
                 T(peers_that_may_have_connected_since_are_no_cause),
                 T(a_container_that_does_not_name_the_claim_is_reported),
                 T(pods_in_two_partitions_are_reported),
+                T(a_failed_pod_in_another_partition_is_no_second_partition),
                 T(a_pod_without_a_channel_gets_the_words_of_the_scheduler),
                 T(a_pod_that_runs_without_a_channel_is_reported),
                 T(a_daemon_that_crashes_is_named_with_its_log),
