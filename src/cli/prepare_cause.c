@@ -318,6 +318,21 @@ static bool diagnose_container(struct pod_case *c) {
         return false;
 }
 
+/* An init container runs, so the kubelet has prepared all claims: it does that before it starts any. */
+static bool diagnose_init(struct pod_case *c) {
+        for (size_t i = 0; i < c->pod->n_init_statuses; i++) {
+                const struct container_status *s = &c->pod->init_statuses[i];
+                if (!s->state.started)
+                        continue;
+                if (c->asks)
+                        diagnosis_line(c->d, TERM_OK, "channel", "prepared");
+                diagnosis_hint(c->d, "The init container %s runs.", s->name);
+                c->d->fine = true;
+                return true;
+        }
+        return false;
+}
+
 /* The newest Event of the kubelet about the start of the pod; NULL: none. It mounts volumes before it
  * prepares claims, and pulls images after that. */
 static const struct event_object *newest_event(const struct pod_case *c) {
@@ -389,7 +404,8 @@ void prepare_diagnose(struct pod_case *c) {
                               c->pod->node);
                 return;
         }
-        if (diagnose_container(c) || diagnose_event(c, newest) || named_claim_diagnose_ending(c))
+        if (diagnose_container(c) || diagnose_init(c) || diagnose_event(c, newest) ||
+            named_claim_diagnose_ending(c))
                 return;
         if (c->prepare && c->prepare->message) {
                 diagnosis_line(c->d, TERM_WAIT, "channel", "not given to the pod yet");

@@ -433,6 +433,24 @@ static void an_earlier_refusal_is_no_cause_while_an_image_is_pulled(void **state
         WHY("train-0", "pulling", COMMAND_FINE);
 }
 
+/* failure: Prepare succeeds at its second try and an init container runs -> `why` reports no cause */
+static void an_earlier_refusal_is_no_cause_while_an_init_container_runs(void **state) {
+        (void)state;
+        pod_is_created(NULL);
+        cluster_put_pod(cluster, &(struct cluster_pod){
+                                         .name = "train-0",
+                                         .claim = "train-0.channel",
+                                         .node = "a0",
+                                         .status = ",'initContainerStatuses':[{'name':'fetch','state':{"
+                                                   "'running':{'startedAt':'2026-11-27T11:58:30Z'}}}],"
+                                                   "'containerStatuses':[{'name':'main','state':{'waiting':{"
+                                                   "'reason':'PodInitializing'}}}]" });
+        WHY("train-0", "init-runs", COMMAND_FINE);
+        cluster_event(cluster, "Pod", "team-b", "train-0", "FailedPrepareDynamicResources",
+                      "Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
+        WHY("train-0", "init-runs", COMMAND_FINE);
+}
+
 static void a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver(void **state) {
         (void)state;
         pod_is_created("Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
@@ -832,6 +850,7 @@ int main(void) {
                 T(a_claim_that_is_being_unprepared_is_named),
                 T(a_kubelet_that_may_not_read_the_claim_yet_retries),
                 T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
+                T(an_earlier_refusal_is_no_cause_while_an_init_container_runs),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
                 T(a_daemon_of_the_standing_domain_is_found),
