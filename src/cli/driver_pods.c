@@ -103,6 +103,16 @@ static bool plugin_pod_fails(struct diagnosis *d, const struct pod_object *p, co
         return true;
 }
 
+/* Whether the plugin's Pods may not run on the Node. The chart passes their node selector to the program. */
+static bool plugin_excludes(struct diagnosis *d, const struct workload_object *set,
+                            const struct node_object *n) {
+        const char *text = workload_object_env(set, "compute-domain-kubelet-plugin", "POD_NODE_SELECTOR");
+        struct node_selector s;
+        struct err e;
+        return text && node_selector_parse(text, d->a, &s, &e) >= 0 &&
+               !node_selector_matches(&s, n->node.o.meta.name, n->labels, n->n_labels, true);
+}
+
 bool plugin_diagnose(struct diagnosis *d, const char *node) {
         struct view *v = d->v;
         view_find_driver(v);
@@ -138,6 +148,13 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
                                                "(kubeletPlugin.tolerations)",
                                                node, str_or(n->all_taints[i].key, ""),
                                                str_or(n->all_taints[i].value, ""), n->all_taints[i].effect);
+                if (n && node_has_gpu(&n->node) && plugin_excludes(d, set, n)) {
+                        diagnosis_add(d, reason_cause(CAUSE_NO_PLUGIN),
+                                      "to run the plugin there, change kubeletPlugin.nodeSelector or "
+                                      "kubeletPlugin.affinity of the chart",
+                                      "the node selector or the affinity of the plugin excludes %s", node);
+                        return true;
+                }
                 diagnosis_add(d, reason_cause(CAUSE_NO_PLUGIN),
                               n && !node_has_gpu(&n->node)
                                       ? arena_printf(d->a,

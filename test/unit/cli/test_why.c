@@ -777,6 +777,29 @@ static void a_node_that_withholds_is_explained(void **state) {
         WHY("node/a2", "node-withholds", COMMAND_PROBLEM);
 }
 
+static void put_plugin_with(const char *selector) {
+        cluster_put(cluster, &kube_daemonsets,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':[{"
+                    "'name':'compute-domains','command':['compute-domain-kubelet-plugin'],'env':[{'name':"
+                    "'POD_NODE_SELECTOR','value':'%s'}]}]}}},'status':{'desiredNumberScheduled':5,'"
+                    "currentNumberScheduled':5,'numberReady':5}}",
+                    selector);
+}
+
+/* failure: the plugin's node selector excludes a GPU node -> `why` names the selector */
+static void a_node_that_the_plugin_excludes_is_explained(void **state) {
+        (void)state;
+        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a2");
+        cluster_withhold(cluster, "a2");
+        put_plugin_with("{\\\"nodeSelector\\\":{\\\"pool\\\":\\\"gb200\\\"},\\\"nodeSelectorTerms\\\":[]}");
+        WHY("node/a2", "node-excluded", COMMAND_PROBLEM);
+        put_plugin_with("{\\\"nodeSelector\\\":{},\\\"nodeSelectorTerms\\\":[]}");
+        WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
+        put_plugin_with("");
+        WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
+}
+
 /* It offers its channel, and pods that use it would wait. */
 static void imex_of_the_host_is_named_for_a_node_that_offers_its_channel(void **state) {
         (void)state;
@@ -875,6 +898,7 @@ int main(void) {
                 T(the_replacement_of_a_failed_pod_represents_the_job),
                 T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
                 T(a_node_that_withholds_is_explained),
+                T(a_node_that_the_plugin_excludes_is_explained),
                 T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
                 T(the_report_of_the_plugin_replaces_an_expired_event),
                 T(a_healthy_node_is_fine),
