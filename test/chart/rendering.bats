@@ -344,7 +344,7 @@ load chart.bash
 @test "on OpenShift the driver's pods get their security context constraints" {
 	render --api-versions security.openshift.io/v1
 	is '[kind("RoleBinding")[].roleRef.name | select(startswith("system:openshift"))] ==
-		["system:openshift:scc:nonroot-v2", "system:openshift:scc:privileged"]'
+		["system:openshift:scc:nonroot-v2", "system:openshift:scc:privileged", "system:openshift:scc:nonroot-v2"]'
 	is 'kind("SecurityContextConstraints")[0] | .users ==
 		["system:serviceaccount:nvidia-compute-domains:compute-domain-daemon",
 		"system:serviceaccount:nvidia-compute-domains:compute-domain-daemon-service-account"] and .allowPrivilegedContainer == false'

@@ -30,6 +30,22 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 		{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]'
 }
 
+# failure: the cluster is OpenShift, and the chart is uninstalled -> the Job of the hook may run as the controller's user
+@test "on OpenShift the hook's account gets the controller's security context constraint" {
+	local of_job="$hooks"' | kind("RoleBinding") | map(select(.roleRef.name | startswith("system:openshift")))'
+	local create
+	render
+	is "$of_job == []"
+	for create in true false; do
+		render --api-versions security.openshift.io/v1 --set serviceAccount.create=$create
+		is "$of_job"' | map([.metadata.namespace, .metadata.annotations["helm.sh/hook-weight"], .roleRef, .subjects]) == [["nvidia-compute-domains", "0",
+			{apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "system:openshift:scc:nonroot-v2"},
+			[{kind: "ServiceAccount", name: "compute-domains-uninstall", namespace: "nvidia-compute-domains"}]]]'
+		is "$hooks"' | [.[] | .kind + "/" + .metadata.name] | length == (unique | length)'
+	done
+	is "$job"' | .spec.serviceAccountName == "compute-domains-uninstall"'
+}
+
 # failure: imex.isolation changes, and the chart is uninstalled -> the slice and the labels of shared claims are
 #   removed [upgrade]
 @test "in every mode, the hook's account may delete the slice of shared claims, and no other, and change nodes as the controller may" {
