@@ -245,6 +245,8 @@ load chart.bash
 	render --set 'imagePullSecrets[0].name=one' --set 'imagePullSecrets[1].name=two'
 	is '[controller, plugin] | all(.spec.imagePullSecrets == [{name: "one"}, {name: "two"}])'
 	is 'controller | env("CD_DAEMON_IMAGE_PULL_SECRET_NAMES") == "one,two"'
+	render --set-string 'imagePullSecrets[0].name=123456'
+	is 'controller | env("CD_DAEMON_IMAGE_PULL_SECRET_NAMES") == "123456"'
 }
 
 # failure: the release replaces another chart's -> its names can stay
