@@ -87,6 +87,14 @@ setup() { render; }
 	is "$policy | length == 2"
 }
 
+# The claim of such a pod is only in its status.
+# failure: a pod requests GPUs by their extended resource, and its Prepare fails -> the plugin may ask for a retry
+@test "the plugin may also change the annotation of pods whose claim is for an extended resource" {
+	render --set resources.gpus.enabled=true,gpuResourcesEnabledOverride=true
+	is 'named("ValidatingAdmissionPolicy"; "compute-domains-waiting-pods").spec.variables[] | select(.name == "isWaiting").expression |
+		gsub("\\s+"; " ") | endswith("&& (size(oldObject.spec.?resourceClaims.orValue([])) > 0 || dyn(oldObject).?status.?extendedResourceClaimStatus.hasValue())")'
+}
+
 # failure: the controller may evict pods -> only with imex.evictAfterMinutes, and with the policy that limits it
 #   [upgrade]
 @test "the controller may evict pods only with evictAfterMinutes, and a policy restricts it" {

@@ -381,6 +381,17 @@ retries() { jq -cn --arg key $retry_key --arg time "${1-2026-11-28T00:00:00.0000
 	denied "metadata.uid" plugin_patch waiting-a "$(retries | jq -c '.metadata.uid = "3f0c7d2a-0000-4000-8000-000000000000"')"
 }
 
+# The scheduler writes this status.
+# bats test_tags=matrix
+@test "a plugin asks for a retry of a pod whose claim is for an extended resource" {
+	since 36 "this version has no claims for extended resources"
+	pod extended-a default policy-a | sed 's/image: [^}]*/&, resources: {limits: {example.org\/gpu: "1"}}/' | k create -f -
+	denied "pods with resourceClaims on that node" plugin_patch extended-a "$(retries)"
+	k -n $ns patch pod extended-a --subresource status --type merge -p '{"status": {"extendedResourceClaimStatus": {"resourceClaimName": "none",
+		"requestMappings": [{"containerName": "main", "resourceName": "example.org/gpu", "requestName": "container-0-request-0"}]}}}'
+	allowed plugin_patch extended-a "$(retries)"
+}
+
 # failure: a plugin's token is stolen -> it changes no pod of another node, and none without claims
 # bats test_tags=matrix
 @test "a plugin asks for no retry of a pod of another node, of no node, or without claims" {
