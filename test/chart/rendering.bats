@@ -390,7 +390,7 @@ load chart.bash
 	render --set resources.computeDomains.imex=null
 	render --set webhook.replicas=1 --set kubeletPlugin.metrics.gpuHttpEndpoint=:8080 --set controller.metrics.profilePath=/debug
 	render --kube-version 1.34.1-gke.1000
-	render --set logVerbosity=6 --set image.tag=1.5 --set nvidiaDriverRoot= --set altProcDevices=
+	render --set logVerbosity=6 --set-string image.tag=1.5 --set nvidiaDriverRoot= --set altProcDevices=
 	is 'controller.spec.containers[0].image == "compute-domains/compute-domains:1.5"'
 	render --set-string kubeletPlugin.containers.computeDomains.healthcheckPort=51515 --set-string featureGates.ContextualLogging=true
 	render --set imagePullSecrets=null --set controller.containers.computeDomain.env=null --set selectorLabelsOverride=null

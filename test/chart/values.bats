@@ -240,6 +240,22 @@ config=resources.computeDomains.imex.config
 	is 'controller | env("APPLY_CRDS") == "false"'
 }
 
+# As a number, 1.10 would become 1.1, and 20240101 would become 2.0240101e+07.
+@test "a tag of the image that is a number must be quoted" {
+	local values=$BATS_TEST_TMPDIR/tag.yaml tag
+	for tag in 1.10 20240101; do
+		echo "image: {tag: $tag}" >"$values"
+		refused "/image/tag': got number, want null or string" -f "$values"
+		echo "image: {tag: \"$tag\"}" >"$values"
+		render -f "$values"
+		is 'controller.spec.containers[0].image == "compute-domains/compute-domains:\($tag)" and
+			(controller | env("IMAGE_NAME") | endswith(":\($tag)"))' --arg tag $tag
+		render --set-string image.tag=$tag
+		is 'plugin.spec.containers[0].image == "compute-domains/compute-domains:\($tag)"' --arg tag $tag
+	done
+	render --set image.tag=null
+}
+
 @test "an image can be pinned by its digest" {
 	local digest=sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 	render --set image.digest=$digest
