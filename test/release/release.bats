@@ -79,6 +79,21 @@ refused() {
 	END
 }
 
+# The workflow calls scripts/release in a new container, which finds the cluster's programs in its cache.
+@test "scripts/release installs jq if it is missing" {
+	local deps=$tree/scripts/deps bin=$BATS_TEST_TMPDIR/bin file
+	mkdir "$bin"
+	# The programs of the system except jq, which the replaced scripts/deps adds.
+	for file in /bin/* /usr/bin/*; do [[ ${file##*/} == jq ]] || ln -sf "$file" "$bin/"; done
+	mv "$deps" "$BATS_TEST_TMPDIR/deps"
+	printf '#!/bin/bash\nln -s "%s" "%s/jq"\n' "$(type -P jq)" "$bin" >"$deps"
+	chmod +x "$deps"
+	PATH=$bin run release "$registry/ten/compute-domains"
+	mv "$BATS_TEST_TMPDIR/deps" "$deps"
+	echo "$output"
+	[[ $status -eq 0 ]]
+}
+
 @test "image, chart, lists of parts and files verify with the key, and with no other" {
 	local repository=$registry/two/compute-domains arch name digest
 	release "$repository"
