@@ -303,7 +303,6 @@ shared_claim() {
 	local sentence="may remove its finalizer from a claim, and change nothing else"
 	denied "$sentence" patch_claim '{"metadata": {"finalizers": null}}'
 	denied "$sentence" patch_claim '{"metadata": {"labels": {"a": "b"}}}'
-	denied "may delete the claims of ComputeDomains only" patch_claim '{"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "p"}]}}' --subresource status
 	k create -f - <<<"$(shared_claim theirs '[]')"
 	denied "may delete the claims of ComputeDomains only" as controller -n $ns-tenant delete --dry-run=server resourceclaim theirs
 	k -n $ns-tenant delete --wait=false resourceclaim shared theirs
