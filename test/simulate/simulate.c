@@ -339,6 +339,11 @@ static int simulate_corpus(const struct options *o, const char *path) {
                 for (size_t i = 0; i < ARRAY_LEN(flags); i++)
                         set_flag(&one, i, begins_with(&list, flags[i].word));
                 one.faults = *list ? list : NULL;
+                _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
+                if (!faults_known(one.faults, &names)) {
+                        fprintf(stderr, "%s: seed %llu: '%s' is no list of faults\n", path, seed, list);
+                        return EXIT_FAILURE;
+                }
                 if (simulate_all(&one) != EXIT_SUCCESS)
                         status = EXIT_FAILURE;
         }
