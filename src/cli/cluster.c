@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "cli/http1.h"
 #include "cli/proxy.h"
+#include "kube/kube_json.h"
 #include "kube/kube_path.h"
 #include "kube/kube_status.h"
 
@@ -96,7 +97,8 @@ static int exchange(struct cluster *c, const char *path, struct http1 *h, struct
 /* The message of a Status, or the beginning of another text. An answer that is not from the API server shows
  * neither that permissions are missing nor that the kind is not served. */
 static void cluster_status_error(int status, struct str body, struct err *e) {
-        yyjson_doc *doc = yyjson_read(body.p, body.n, 0);
+        struct err ignored;
+        yyjson_doc *doc = kube_json_read(body, &ignored);
         yyjson_val *root = yyjson_doc_get_root(doc);
         bool is = kube_status_is(root);
         enum err_kind kind = kube_status_unserved(status, body) ? ERR_NOT_FOUND
@@ -119,7 +121,7 @@ static yyjson_doc *cluster_get(struct cluster *c, const char *path, struct err *
         if (h.status != 200)
                 cluster_status_error(h.status, body, e);
         else
-                doc = json_parse(body, 0, e);
+                doc = kube_json_read(body, e);
         http1_done(&h);
         return doc;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kube/kube_json.h"
 #include "kube/kube_status.h"
 
 enum {
@@ -74,7 +75,8 @@ static void refusal(const struct http_response *r, const struct kube_request *a,
                 err_wrap(e, "API server");
                 return;
         }
-        yyjson_doc *doc = yyjson_read(r->body, r->body_len, 0);
+        struct err ignored;
+        yyjson_doc *doc = kube_json_read((struct str){ r->body, r->body_len }, &ignored);
         if (kube_status_is(yyjson_doc_get_root(doc)))
                 status_error(yyjson_doc_get_root(doc), r->status, a, e, ret_wait_s);
         else
@@ -140,7 +142,7 @@ int kube_answer(const struct http_response *r, const struct kube_request *a, yyj
                 return -1;
         }
         *ret_wait_s = -1;
-        *ret = yyjson_read(r->body, r->body_len, 0);
+        *ret = kube_json_read((struct str){ r->body, r->body_len }, e);
         if (*ret && is_what_was_asked_for(yyjson_doc_get_root(*ret), a))
                 return 0;
         foreign(e, r->status, "which is not what was requested", r->body, r->body_len);

@@ -2,6 +2,7 @@
 #include "kube/kube_status.h"
 
 #include "base/mem.h"
+#include "kube/kube_json.h"
 
 static const char *status_member(yyjson_val *obj, const char *key) {
         return yyjson_get_str(yyjson_obj_get(obj, key));
@@ -45,7 +46,8 @@ bool kube_status_unserved(int code, struct str body) {
                 return false;
         if (str_eq(str_trim(body), STR("404 page not found")))
                 return true;
-        yyjson_doc *doc = yyjson_read(body.p, body.n, 0);
+        struct err ignored;
+        yyjson_doc *doc = kube_json_read(body, &ignored);
         yyjson_val *root = yyjson_doc_get_root(doc);
         bool unserved = kube_status_is(root) && streq(status_member(root, "reason"), "NotFound") &&
                         !status_member(yyjson_obj_get(root, "details"), "name");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kube/kube_json.h"
 
 enum { KEEP_BUFFER = 16 << 10 };
 
@@ -44,7 +45,7 @@ static int watch_stream_take_line(struct watch_stream *w, struct str line, struc
                 return 1;
         if (line.n > w->rest.limit)
                 return err_set(e, ERR_INVALID, 0, "a watch event is larger than %zu bytes", w->rest.limit);
-        yyjson_doc *doc = yyjson_read(line.p, line.n, 0);
+        yyjson_doc *doc = kube_json_read(line, e);
         yyjson_val *root = yyjson_doc_get_root(doc), *object = yyjson_obj_get(root, "object");
         if (!type_of(yyjson_get_str(yyjson_obj_get(root, "type")), &type) || !yyjson_is_obj(object))
                 r = err_set(e, ERR_INVALID, 0, "a line of the watch is not an event");

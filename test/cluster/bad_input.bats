@@ -112,3 +112,22 @@ END
 	[[ $output == *"is for the IMEX daemons"* ]]
 	k -n "$ns" delete pod sneaky --wait=true
 }
+
+# The API server accepts what Go accepts, and returns the bytes unchanged.
+# failure: a tenant's claim has parameters that only Go accepts -> pods of others get their channels
+@test "parameters of a claim that are not valid JSON by RFC 8259" {
+	local text
+	for text in '\ud800' $'\xff'; do
+		k create --raw "/apis/resource.k8s.io/v1/namespaces/$ns/resourceclaims" -f - >/dev/null <<-JSON
+			{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"generateName": "claim-"}, "spec": {"devices": {"requests": [
+			{"name": "x", "exactly": {"deviceClassName": "gpu.example.com"}}], "config": [{"opaque": {"driver": "example.com", "parameters": {"a": "$text"}}}]}}}
+		JSON
+	done
+	k get --raw "/apis/resource.k8s.io/v1/namespaces/$ns/resourceclaims" | grep -qF '\ud800'
+	domain seen
+	worker seen-by-watch seen 0
+	running seen-by-watch
+	controllers_restart
+	worker seen-by-list seen 1
+	running seen-by-list
+}

@@ -38,6 +38,12 @@ static void only_2xx_is_a_success(void **state) {
         assert_int_equal(answer(300, -1, THE_POD), -1);
 }
 
+/* failure: a tenant's object is valid for Go and not for RFC 8259 -> its list is read */
+static void text_that_only_go_accepts_is_read(void **state) {
+        assert_int_equal(
+                answer(200, -1, "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\"},\"a\":\"\\ud800\xff\"}"), 0);
+}
+
 /* A webhook may omit the reason. */
 static void without_a_reason_the_status_decides(void **state) {
         static const struct {
@@ -197,6 +203,7 @@ static void a_list_has_the_kind_of_its_objects(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(only_2xx_is_a_success),
+                cmocka_unit_test(text_that_only_go_accepts_is_read),
                 cmocka_unit_test(without_a_reason_the_status_decides),
                 cmocka_unit_test(a_reason_counts_with_its_status_only),
                 cmocka_unit_test(only_a_404_reports_a_missing_object),

@@ -60,6 +60,22 @@ static void test_cut_at_every_size(void **state) {
         }
 }
 
+/* failure: a tenant's opaque parameters are valid for Go and not for RFC 8259 -> watches continue */
+static void text_that_only_go_accepts_is_read(void **state) {
+        struct seen s = { .log = BUF_INIT(4096) };
+        struct watch_stream w;
+        struct err e;
+        watch_stream_init(&w, 1000, on_event, &s);
+        assert_int_equal(feed(&w,
+                              "{\"type\":\"ADDED\",\"object\":{\"a\":\"\\ud800\",\"n\":\"1\"}}\n"
+                              "{\"type\":\"ADDED\",\"object\":{\"a\":\"\xff\",\"n\":\"2\"}}\n",
+                              7, &e),
+                         0);
+        assert_string_equal(buf_str(&s.log), "A1 A2 ");
+        watch_stream_done(&w);
+        buf_done(&s.log);
+}
+
 static void test_invalid_events(void **state) {
         static const char *const bad[] = { "x\n",
                                            "{}\n",
@@ -155,6 +171,7 @@ static void test_receiver_frees_the_stream(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_cut_at_every_size),
+                cmocka_unit_test(text_that_only_go_accepts_is_read),
                 cmocka_unit_test(test_invalid_events),
                 cmocka_unit_test(test_limit),
                 cmocka_unit_test(only_a_large_buffer_is_freed_after_its_event),
