@@ -18,8 +18,9 @@
 #include "kube/watch_stream.h"
 
 enum {
-        MAX_EVENT =
-                8 << 20, /* etcd accepts objects of 1.5 MiB; their JSON text may be a few times as large */
+        /* etcd accepts objects of 1.5 MiB. Go writes some bytes of them, such as `<`, as six bytes of JSON.
+         */
+        MAX_EVENT = 16 << 20,
         BACKOFF_MIN_MS = 200,
         BACKOFF_MAX_MS = 10000,
         WATCH_S = 450, /* +-25 %: then the server ends the watch, so that load moves between API servers */

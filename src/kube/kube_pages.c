@@ -6,7 +6,10 @@
 #include "kube/kube_error.h"
 #include "kube/kube_path.h"
 
-enum { PAGE_OBJECTS = 500 };
+enum {
+        PAGE_OBJECTS = 500,
+        PAGES_FIT = 16, /* after so many pages of a smaller size, the size is doubled */
+};
 
 struct kube_pages {
         struct kube_client *client;
@@ -15,8 +18,8 @@ struct kube_pages {
         char *token;     /* of the page that is requested; NULL: the first */
         bool from_cache; /* the request is for a whole list from the cache */
         bool interrupted;
-        unsigned limit;
-        size_t n; /* objects in the pages so far */
+        unsigned limit, n_fit; /* pages that were not too large, since the limit changed */
+        size_t n, n_pages;     /* objects in the pages so far */
 };
 
 static void kube_pages_ask(struct kube_pages *p);
@@ -32,10 +35,19 @@ static bool smaller(struct kube_pages *p) {
                 return false;
         if (!p->from_cache)
                 p->limit /= 2;
+        p->n_fit = 0;
         p->from_cache = false;
         log_v(2, "a page of a list is too large", kv_str("resource", p->o.res->plural),
               kv_int("next_limit", p->limit));
         return true;
+}
+
+/* A few large objects must not make all later pages small. */
+static void larger(struct kube_pages *p) {
+        if (++p->n_fit < PAGES_FIT)
+                return;
+        p->limit = p->limit > p->o.limit / 2 ? p->o.limit : 2 * p->limit;
+        p->n_fit = 0;
 }
 
 static void kube_pages_on_page(void *u, yyjson_val *obj, const struct err *e) {
@@ -53,12 +65,15 @@ static void kube_pages_on_page(void *u, yyjson_val *obj, const struct err *e) {
                 e = &large;
         }
         if (!e) {
+                p->n_pages++;
                 p->n += yyjson_arr_size(yyjson_obj_get(obj, "items"));
                 set_token(p, yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "continue")));
                 /* Before the callback for this page, which may free this object. */
                 p->from_cache = false;
-                if (p->token)
+                if (p->token) {
+                        larger(p);
                         kube_pages_ask(p);
+                }
         }
         p->o.page(p->o.u, e ? NULL : obj, !e && !p->token, e);
 }
@@ -100,7 +115,7 @@ void kube_pages_start(struct kube_pages *p, bool from_cache) {
         kube_cancel(TAKE(p->call));
         p->from_cache = from_cache;
         p->interrupted = false;
-        p->n = 0;
+        p->n = p->n_pages = 0;
         set_token(p, NULL);
         kube_pages_ask(p);
 }
@@ -110,7 +125,7 @@ bool kube_pages_under_way(const struct kube_pages *p) {
 }
 
 bool kube_pages_short(const struct kube_pages *p) {
-        return p->n <= p->limit;
+        return p->n_pages == 1 && p->n <= p->o.limit;
 }
 
 bool kube_pages_interrupted(const struct kube_pages *p) {
@@ -121,7 +136,8 @@ struct kube_pages *kube_pages_new(struct kube_client *c, const struct kube_pages
         struct kube_pages *p = xnew(struct kube_pages);
         p->client = c;
         p->o = *o;
-        p->limit = o->limit ? o->limit : PAGE_OBJECTS;
+        p->o.limit = o->limit ? o->limit : PAGE_OBJECTS;
+        p->limit = p->o.limit;
         return p;
 }
 

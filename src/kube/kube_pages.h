@@ -2,8 +2,8 @@
 /* kube_pages: reads a list page by page.
  *
  * If a page exceeds our size limit (kube_error_too_large()), the module requests it again with half as many
- * objects, down to one. Later lists keep this number. If a single object is too large, the error names the
- * object. Loop thread only. */
+ * objects, down to one. Later pages and lists keep this number, and it doubles after each 16 pages that are
+ * small enough. If a single object is too large, the error names the object. Loop thread only. */
 #pragma once
 
 #include "kube/kube_client.h"
@@ -32,7 +32,7 @@ void kube_pages_free(struct kube_pages *p); /* cancels; NULL is allowed */
  * in pages. */
 void kube_pages_start(struct kube_pages *p, bool from_cache);
 bool kube_pages_under_way(const struct kube_pages *p);
-/* Returns whether the last list had only one page. */
+/* Returns whether the last list had only one page, or would have if it had been requested in pages. */
 bool kube_pages_short(const struct kube_pages *p);
 /* Returns whether the server was unreachable between two pages of the last list. If etcd was restored in that
  * time, the earlier pages belong to another history than the rest. */

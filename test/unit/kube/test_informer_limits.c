@@ -140,21 +140,22 @@ static void a_server_that_answers_nothing_loses_its_connection(void **state) {
 /* ---- size ---- */
 
 enum { OBJECTS = 3 };
+static unsigned n_objects;
 static size_t object_bytes;
 static char limits[256];
 
-/* As many objects as requested, each with an annotation of object_bytes. */
+/* As many objects as requested. Each of the first OBJECTS has an annotation of object_bytes. */
 static void large_objects(struct pod_server *s, struct fake_conn *c, const struct fake_request *r) {
         _cleanup_(buf_done) struct buf list = BUF_INIT(256 * MiB);
         const char *limit = fake_query(r, "limit");
-        unsigned n = limit ? (unsigned)atoi(limit) : OBJECTS, from, to;
+        unsigned n = limit ? (unsigned)atoi(limit) : n_objects, from, to;
         size_t used = strlen(limits);
         snprintf(limits + used, sizeof limits - used, "%u ", n);
         const char *page = fake_query(r, "continue");
         from = page ? (unsigned)atoi(page) : 0;
-        to = from + n < OBJECTS ? from + n : OBJECTS;
+        to = from + n < n_objects ? from + n : n_objects;
         buf_addf(&list, "{\"metadata\":{\"resourceVersion\":\"10\"");
-        if (to < OBJECTS)
+        if (to < n_objects)
                 buf_addf(&list, ",\"continue\":\"%u\"", to);
         buf_adds(&list, "},\"items\":[");
         for (unsigned i = from; i < to; i++) {
@@ -162,7 +163,7 @@ static void large_objects(struct pod_server *s, struct fake_conn *c, const struc
                          "%s{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p%u\",\"uid\":\"u%u\","
                          "\"resourceVersion\":\"%u\",\"annotations\":{\"a\":\"",
                          i > from ? "," : "", i, i, i + 1);
-                for (size_t k = 0; k < object_bytes; k += 64)
+                for (size_t k = 0; i < OBJECTS && k < object_bytes; k += 64)
                         buf_add(&list, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
                                 64);
                 buf_adds(&list, "\"}}}");
@@ -172,6 +173,7 @@ static void large_objects(struct pod_server *s, struct fake_conn *c, const struc
 }
 
 static void begin_with(struct world *w, size_t bytes) {
+        n_objects = OBJECTS;
         object_bytes = bytes;
         limits[0] = '\0';
         w->o.limit = 4;
@@ -187,6 +189,16 @@ static void a_page_that_is_too_large_is_requested_in_halves(void **state) {
         assert_string_equal(limits, "4 2 2 ");
         assert_int_equal(kube_informer_count(w->informer), OBJECTS);
         assert_int_equal(w->n_trouble, 0);
+}
+
+/* failure: a tenant creates large objects -> after 16 pages, the page size grows again */
+static void pages_grow_again_behind_large_objects(void **state) {
+        struct world *w = *state;
+        begin_with(w, 12 * MiB);
+        n_objects = 40;
+        RUN_UNTIL(&w->loop, w->api.watching);
+        assert_string_equal(limits, "4 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 4 4 ");
+        assert_int_equal(kube_informer_count(w->informer), n_objects);
 }
 
 /* failure: one object is too large to read -> the error names its position */
@@ -208,6 +220,7 @@ int main(void) {
                 T(a_watch_without_headers_leaves_other_requests_alone),
                 T(a_server_that_answers_nothing_loses_its_connection),
                 T(one_object_that_is_too_large_is_reported),
+                T(pages_grow_again_behind_large_objects),
         };
         return cmocka_run_group_tests_name("informer_limits", tests, NULL, NULL);
 }
