@@ -97,7 +97,8 @@ struct kube_client {
         struct kube_metrics metrics; /* without families if there is no registry */
 
         unsigned bulk_failures; /* in a row, while no call got an answer */
-        uint64_t bulk_closed_until_ms;
+        uint64_t bulk_closed_until_ms; /* or until a call is answered */
+        uint64_t bulk_asked_until_ms;  /* for which the server has asked */
 };
 
 static void kube_client_pump(struct kube_client *c);
@@ -211,6 +212,11 @@ static void kube_client_call_finish(struct kube_call *call, yyjson_val *obj, con
         kube_client_pump(c);
 }
 
+static uint64_t bulk_closed_until_ms(const struct kube_client *c) {
+        return c->bulk_closed_until_ms > c->bulk_asked_until_ms ? c->bulk_closed_until_ms
+                                                                : c->bulk_asked_until_ms;
+}
+
 /* Users of the bulk lane make bodies only when there is room, so the lane as a whole backs off: if no call
  * has been answered since the failed request was sent, or if the server asks for time. */
 static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
@@ -219,12 +225,14 @@ static void close_bulk(struct kube_client *c, const struct kube_call *call, cons
         if (call->r.lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
                 return;
         uint64_t now = loop_now_ms(c->loop);
-        if (now < c->bulk_closed_until_ms)
+        if (now < bulk_closed_until_ms(c))
                 return; /* it was sent before the lane closed, and failed for the same reason */
         c->bulk_failures += away;
-        c->bulk_closed_until_ms = now + kube_wait_ms(backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS,
-                                                                c->bulk_failures ? c->bulk_failures : 1),
-                                                     wait_s);
+        uint64_t ms = backoff_ms(BACKOFF_MIN_MS, BACKOFF_MAX_MS, c->bulk_failures ? c->bulk_failures : 1);
+        if (wait_s > 0)
+                c->bulk_asked_until_ms = now + kube_wait_ms(ms, wait_s);
+        else
+                c->bulk_closed_until_ms = now + ms;
 }
 
 static void call_again(struct kube_call *call, const struct err *e, int wait_s) {
@@ -386,8 +394,8 @@ static uint64_t room_in(struct kube_client *c, uint64_t now) {
                 return UINT64_MAX;
         if (kube_room(c)) /* not 0: a user that asks again from inside would keep the loop in its timers */
                 return 1;
-        if (now < c->bulk_closed_until_ms)
-                return c->bulk_closed_until_ms - now;
+        if (now < bulk_closed_until_ms(c))
+                return bulk_closed_until_ms(c) - now;
         return l->n_in_flight + l->n_waiting < slots[KUBE_LANE_BULK] ? token_in(c) + 1 : UINT64_MAX;
 }
 
@@ -455,7 +463,7 @@ unsigned kube_room(struct kube_client *c) {
         unsigned used = l->n_in_flight + l->n_waiting, first;
         uint64_t now = loop_now_ms(c->loop);
 
-        if (c->guard.dead || now < c->bulk_closed_until_ms || used >= slots[KUBE_LANE_BULK])
+        if (c->guard.dead || now < bulk_closed_until_ms(c) || used >= slots[KUBE_LANE_BULK])
                 return 0;
         fill_bucket(c, now);
         first = n_ready(c, KUBE_LANE_READ, now) + n_ready(c, KUBE_LANE_WRITE, now);
