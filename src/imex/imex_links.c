@@ -90,6 +90,13 @@ void imex_links_begin(struct imex_links *l, const struct imex_members *m, uint64
         imex_links_note_members(l, NULL, m, now_ms);
 }
 
+bool imex_links_complete(const struct imex_links *l) {
+        for (size_t i = 0; i < IMEX_SLOTS_MAX; i++)
+                if (l->since_ms[i] && l->link[i] != CONNECTED)
+                        return false;
+        return l->answered;
+}
+
 bool imex_links_lost(const struct imex_links *l, char ret[static IMEX_LOST_MAX]) {
         bool any = false;
         size_t n = 0;

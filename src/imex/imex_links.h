@@ -42,6 +42,8 @@ bool imex_links_note_line(struct imex_links *l, struct str line);
 /* Notes the entry of this node in an answer; NULL: there was no answer with such an entry. Returns whether a
  * peer is suspect: then query the connections again. */
 bool imex_links_note_answer(struct imex_links *l, const struct imex_ctl_node *own, uint64_t now_ms);
+/* Returns whether nvidia-imex has answered and is connected to all active peers. */
+bool imex_links_complete(const struct imex_links *l);
 /* Sets `ret` to the indices of the lost peers, comma-separated and ascending; indices that do not fit are
  * left out. Returns whether the lost peers are known. */
 bool imex_links_lost(const struct imex_links *l, char ret[static IMEX_LOST_MAX]);

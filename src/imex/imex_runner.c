@@ -499,6 +499,9 @@ static void imex_runner_on_domain(void *u, const struct imex_ctl_domain *d, cons
                 note_seen(a, own);
         if (imex_links_note_answer(&a->links, own, uv_now(a->loop)))
                 imex_probe_domain_changed(a->probe);
+        else if (own && !a->recovery.since_ms && imex_links_complete(&a->links))
+                /* The log reports each change. */
+                imex_probe_domain(a->probe, a->o.ask_idle_ms);
         imex_runner_evaluate(a);
 }
 

@@ -65,6 +65,7 @@ static inline void on_trouble(void *u, const struct err *e) {
 
 struct setting {
         const char *identity, *imex_path;
+        unsigned ask_idle_ms; /* 0: 100 */
 };
 
 static inline const struct imex_members *make_with(struct setting set) {
@@ -95,7 +96,7 @@ static inline const struct imex_members *make_with(struct setting set) {
                                         .stable_ms = 2000,
                                         .ask_first_ms = 10,
                                         .ask_slow_ms = 40,
-                                        .ask_idle_ms = 100,
+                                        .ask_idle_ms = set.ask_idle_ms ? set.ask_idle_ms : 100,
                                         .ask_timeout_ms = 400,
                                         .recovery_ms = 200,
                                         .changed = on_changed,
@@ -109,12 +110,16 @@ static inline const struct imex_members *make_with(struct setting set) {
         return known;
 }
 
-static inline void make(void) {
+static inline void make_programs(void) {
         put_program("imex", IMEX);
         put_program("ctl", CTL);
         put("hosts", HOSTS, 0644);
         put("status", "READY\n", 0644);
         put("domain", "", 0644);
+}
+
+static inline void make(void) {
+        make_programs();
         assert_null(make_with((struct setting){ 0 }));
 }
 

@@ -63,6 +63,22 @@ static void a_peer_is_lost_after_it_was_connected(void **state) {
 }
 
 /* failure: nvidia-imex restarts its connections, because a node joins -> no peer counts as lost */
+static void complete_means_an_answer_with_all_active_peers_connected(void **state) {
+        static const struct imex_members two = { .infix = "", .peers = peers, .n_peers = 2 };
+        struct imex_links l;
+        imex_links_begin(&l, &two, 1);
+        (void)imex_links_note_line(&l, (struct str)STR(UP("1")));
+        assert_false(imex_links_complete(&l)); /* no answer */
+        answers(&l, true, false);
+        assert_true(imex_links_complete(&l)); /* node 2 is not active */
+        imex_links_note_members(&l, &two, &all, 1);
+        assert_false(imex_links_complete(&l));
+        answers(&l, true, true);
+        assert_true(imex_links_complete(&l));
+        (void)imex_links_note_line(&l, (struct str)STR(LOST("1")));
+        assert_false(imex_links_complete(&l));
+}
+
 static void a_peer_that_reconnects_at_once_is_not_lost(void **state) {
         struct imex_links l;
         imex_links_begin(&l, &all, 1);
@@ -289,6 +305,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_peer_is_lost_after_it_was_connected),
                 cmocka_unit_test(a_peer_that_reconnects_at_once_is_not_lost),
+                cmocka_unit_test(complete_means_an_answer_with_all_active_peers_connected),
                 cmocka_unit_test(the_log_reports_a_change_at_once),
                 cmocka_unit_test(an_answer_that_does_not_arrive_confirms_the_log),
                 cmocka_unit_test(other_lines_change_nothing),

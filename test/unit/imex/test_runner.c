@@ -159,6 +159,20 @@ static void a_lost_peer_is_reported_after_two_answers(void **state) {
         assert_true(within(10000, knows_its_peers));
 }
 
+/* The log reports a lost connection, so a query about all peers is needed only rarely. */
+static void connected_peers_are_queried_at_the_idle_rate(void **state) {
+        make_programs();
+        assert_null(make_with((struct setting){ .ask_idle_ms = 30000 }));
+        put("id", "0", 0644);
+        put("domain", CONNECTED_TO_1("CONNECTED"), 0644);
+        members(0, "10.0.0.2", NULL);
+        assert_true(within(5000, is_ready));
+        assert_true(within(5000, knows_its_peers));
+        asked_before = count("asked", "-N");
+        within(1500, never); /* the next query came a second after an answer */
+        assert_int_equal(count("asked", "-N"), asked_before);
+}
+
 /* failure: nvidia-imex takes a wrong ID -> it does not count as READY, and is restarted */
 static void test_wrong_id_is_not_ready_and_restarts(void **state) {
         make();
@@ -477,6 +491,7 @@ int main(void) {
                 T(test_ready_imex_is_queried_rarely),
                 T(test_id_from_the_domain),
                 T(a_lost_peer_is_reported_after_two_answers),
+                T(connected_peers_are_queried_at_the_idle_rate),
                 T(test_wrong_id_is_not_ready_and_restarts),
                 T(test_peers_change_hosts_and_signal),
                 T(test_own_index_change_restarts),
