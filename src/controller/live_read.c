@@ -74,6 +74,11 @@ static uint64_t live_read_now_ms(const struct live_read *c) {
         return uv_now(kube_client_loop(c->o.client));
 }
 
+/* Only until the caches have the object: it may be deleted at any time. */
+static unsigned found_ms(const struct live_read *c) {
+        return (c->o.valid_ms + 9) / 10;
+}
+
 static void forget_requesters(struct question *q) {
         for (struct requester *r = q->requesters, *next; r; r = next) {
                 next = r->hh.next;
@@ -259,7 +264,7 @@ static void on_complete(struct scope *s) {
                         q->until_ms = until;
                         live_read_queue_requesters(s->c, q, 0);
                 } else if (q->state == FOUND) {
-                        live_read_queue_requesters(s->c, q, s->c->o.valid_ms);
+                        live_read_queue_requesters(s->c, q, found_ms(s->c));
                 }
         }
         live_read_begin(s);
@@ -286,7 +291,7 @@ static void live_read_found(struct scope *s, const char *key, yyjson_val *object
         if (!q || (q->state != ASKED && q->state != FOUND))
                 return;
         q->state = FOUND;
-        q->until_ms = live_read_now_ms(s->c) + s->c->o.valid_ms;
+        q->until_ms = live_read_now_ms(s->c) + found_ms(s->c);
         s->c->o.found(s->c->o.u, s->what, object);
 }
 

@@ -401,6 +401,23 @@ static void a_confirmation_expires(void **state) {
         assert_int_equal(w->lists, 2);
 }
 
+/* failure: a claim ends just after the API server has shown it -> its node leaves within a second */
+static void an_object_that_existed_is_requested_again_after_a_tenth_of_the_time(void **state) {
+        struct world *w = *state;
+        begin(w, 1000);
+        w->items = DOMAIN(1);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->found == 1);
+        w->items = "";
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_int_equal(w->lists, 1);
+        run_for(&w->loop, 150);
+        assert_true(w->n_queued > 0);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, live_read_known(w->confirm, LIVE_READ_DOMAIN, NULL, UID(1)));
+        assert_int_equal(w->lists, 2);
+}
+
 /* ---- memory ---- */
 
 /* failure: thousands of ComputeDomains come and go -> expired confirmations are dropped from memory */
@@ -491,6 +508,7 @@ int main(void) {
                 T(a_refused_list_confirms_nothing),
                 T(an_unreadable_object_confirms_nothing),
                 T(a_confirmation_expires),
+                T(an_object_that_existed_is_requested_again_after_a_tenth_of_the_time),
                 T(expired_confirmations_are_dropped),
                 T(a_confirmation_is_kept_until_it_expires),
                 T(a_question_that_waits_for_its_list_is_kept),
