@@ -229,7 +229,7 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
                 return;
         /* A rollout skips nodes that offer no devices. */
         if (!was || !now || !s->n_devices != !was->n_devices)
-                records_queue_daemons(c);
+                records_queue_rollout(c);
         if (!was && c->synced_called)
                 rack_domains_queue_listing(c, s->node);
         records_queue_node(c, s->node);

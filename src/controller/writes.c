@@ -299,7 +299,10 @@ static void writes_failed(struct target *t, const struct err *e) {
                 log_v(3, "write lost a race", kv_str("write", text));
                 free(text);
         } else {
-                log_warn("write failed", kv_str("write", text), kv_int("attempt", t->failures));
+                /* A policy can deny the writes of thousands of objects: attempts 1, 2, 4, 8, ... are logged.
+                 */
+                if (!(t->failures & (t->failures - 1)))
+                        log_warn("write failed", kv_str("write", text), kv_int("attempt", t->failures));
                 set_error(t, text);
                 t->error_kind = e->kind;
         }
