@@ -27,6 +27,7 @@ Each round measures all forms in turns. Ratios compare a run with the plain run 
 scheduler reported FailedScheduling for a pod of its Job; the delay is the time of the last bind, less that of the plain run of the same round."""
 
 import argparse
+import atexit
 import collections
 import json
 import queue
@@ -38,6 +39,7 @@ import time
 import uuid
 
 from bench import DRIVER_NS, IMAGE, NS, job, labels, own_namespace, publish, quartiles, running
+from cpu import CONTROL_PLANE, NODES, OURS, Cgroups, used
 from kubeapi import Cluster, NotFound, Watch
 
 # ---- The limits, stated before the first run. RATIO is for the time from the first request until all pods are Running.
@@ -98,8 +100,8 @@ def claim_of(form):
 
 
 class Claims:
-    def __init__(self, kubectl, audit_log, forms, log, pause=0):
-        self.pause = pause
+    def __init__(self, kubectl, audit_log, cgroups, forms, log, pause=0):
+        self.pause, self.cgroups = pause, cgroups
         self.k, self.controller, self.audit_log, self.log = Cluster(kubectl), Controller(kubectl), audit_log, log
         self.serial, self.when, self.notes = 0, {}, []
         self.gated, self.users = queue.Queue(), []
@@ -275,6 +277,10 @@ class Claims:
     def of(name, pods):
         return [p for p in pods if labels(p).get("bench") == name]
 
+    def our_pods(self):
+        """The Pods of a driver whose CPU time is measured."""
+        return []
+
     def position(self):
         with open(self.audit_log, "rb") as f:
             return f.seek(0, 2)
@@ -319,10 +325,10 @@ class Claims:
         """Starts a Job of a form and removes it. Returns what was seen."""
         self.serial += 1
         name = f"none-{form}-{self.serial}"
-        before, start = self.position(), time.monotonic()
+        cpu, before, start = self.cgroups.read(self.our_pods()), self.position(), time.monotonic()
         self.start(form, n, name)
         end = self.pods.wait(lambda pods: sum(map(running, self.of(name, pods))) == n, 240, f"{name} with {n} pods")
-        at_start = self.position()
+        at_start, cpu = self.position(), used(cpu, self.cgroups.read(self.our_pods()))
         seen = [{k: t - start for k, t in times.items()} for pod, times in self.when.items() if pod.startswith(name + "-")]
         self.remove(form, name)
         time.sleep(0.5)  # the last writes
@@ -339,7 +345,7 @@ class Claims:
                 "ours": sum(v for (who, _), v in claims_before.items() if who == "our controller"),
                 "claims_before": text(claims_before), "claims_life": text(claims_life),
                 "groups_before": text(groups_before), "groups_life": text(groups_life),
-                "conflicts_before": text(conflicts), "conflicts_life": text(conflicts_life), "failed": failed}
+                "conflicts_before": text(conflicts), "conflicts_life": text(conflicts_life), "failed": failed, "cpu": cpu}
 
     def late(self, form, n):
         """Starts a gang while another Job has all nodes, and then deletes that Job. Returns what was seen."""
@@ -399,6 +405,16 @@ def writes_table(runs, forms, n):
     return lines
 
 
+def cpu_table(runs, forms, n):
+    """Medians from the first request until all pods are Running."""
+    parts = [part for part in (*CONTROL_PLANE, NODES, *OURS) if any(part in r["cpu"] for r in runs)]
+    lines = [f"| form, {n} pods: CPU time, ms per pod | {' | '.join(parts)} |", "|---|" + "---|" * len(parts)]
+    for form in forms:
+        mine = [r["cpu"] for r in runs if r["form"] == form and r["pods"] == n]
+        lines.append(f"| {form} | " + " | ".join(f"{statistics.median(cpu.get(part, 0) for cpu in mine) / n * 1000:.1f}" for part in parts) + " |")
+    return lines
+
+
 def races_table(runs, forms, n):
     lines = [f"| form, {n} pods | Jobs with FailedScheduling | pods with it, of all | delay of such Jobs: median, longest | limit | |", "|---|---|---|---|---|---|"]
     plain = [r["last_bound"] for r in runs if r["form"] == "plain" and r["pods"] == n]
@@ -435,6 +451,7 @@ def main(kind=Claims, all_forms=ALL, description=__doc__):
     p = argparse.ArgumentParser(description=description)
     p.add_argument("--kubectl", required=True)
     p.add_argument("--audit-log", required=True)
+    p.add_argument("--state", required=True, help="the folder of the test cluster")
     p.add_argument("--version", required=True)
     p.add_argument("--rounds", type=int, default=9)
     p.add_argument("--sizes", default="1,12")
@@ -445,7 +462,9 @@ def main(kind=Claims, all_forms=ALL, description=__doc__):
     a = p.parse_args()
     log = lambda text: print(f"claims: {text}", file=sys.stderr, flush=True)
     forms, sizes = a.forms.split(","), [int(s) for s in a.sizes.split(",")]
-    b = kind(a.kubectl, a.audit_log, forms + ["group-reserved", "group-kept"] * (a.late > 0), log, a.pause)
+    cgroups = Cgroups(a.state)
+    atexit.register(cgroups.leave)
+    b = kind(a.kubectl, a.audit_log, cgroups, forms + ["group-reserved", "group-kept"] * (a.late > 0), log, a.pause)
     runs, late = [], []
     for i in range(-1, a.rounds) if a.rounds else ():
         for n in sizes:
@@ -466,7 +485,7 @@ def main(kind=Claims, all_forms=ALL, description=__doc__):
         json.dump({"version": a.version, "notes": b.notes, "runs": runs, "late": late}, f, indent=1)
     lines = [f"Kubernetes {a.version}, {a.rounds} rounds; medians, quartiles in parentheses.", ""]
     if runs:
-        lines += times_table(runs, forms, sizes) + [""] + writes_table(runs, forms, sizes[-1]) + [""] + races_table(runs, forms, sizes[-1]) + [""]
+        lines += times_table(runs, forms, sizes) + [""] + writes_table(runs, forms, sizes[-1]) + [""] + cpu_table(runs, forms, sizes[-1]) + [""] + races_table(runs, forms, sizes[-1]) + [""]
     if late:
         lines += late_table(late, sizes[-1]) + [""]
     lines += messages(runs) + [f"* {note}" for note in b.notes]

@@ -13,7 +13,7 @@ As in claims.py, but the controller allocates and reserves the claims, and the p
 Each form has its own ComputeDomain, which exists before the first Job. ./claims sets up the cluster and calls this program."""
 
 import claims
-from bench import CD_GROUP, NS
+from bench import CD_GROUP, DRIVER_NS, NS
 from claims import DRA, Claims, claim_of
 from kubeapi import Watch
 
@@ -41,6 +41,9 @@ class DriverClaims(Claims):
         wanted = {claim_of(form) for form in mine if "template" in form}
         templates.wait(lambda list_: wanted <= {t["metadata"]["name"] for t in list_}, 60, "claim templates")
         templates.stop()
+
+    def our_pods(self):
+        return self.k.get(f"/api/v1/namespaces/{DRIVER_NS}/pods")["items"]
 
     def named(self, form):
         return {"resourceClaimTemplateName" if "template" in form else "resourceClaimName": claim_of(form)}
