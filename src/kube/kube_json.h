@@ -13,6 +13,6 @@
 #include "base/err.h"
 #include "base/str.h"
 
-/* Parses a text into a document, which the caller frees. In strings, `?` replaces each byte that is not UTF-8,
- * and "\ufffd" replaces half a surrogate pair. Returns NULL and sets *e as json_parse(). */
+/* Parses a text into a document, which the caller frees. In strings, `?` replaces each byte that is not
+ * UTF-8, and "\ufffd" replaces half a surrogate pair. Returns NULL and sets *e as json_parse(). */
 yyjson_doc *kube_json_read(struct str text, struct err *e);

@@ -288,8 +288,7 @@ static void the_first_answer_of_a_server_makes_room(void **state) {
         assert_int_equal(w->n_failed, failed);
 }
 
-/* failure: the API server asks for time (429, Retry-After) -> no bulk write is sent until then, although the
- * API server answers other requests */
+/* failure: the API server asks for time (Retry-After) -> bulk writes wait, although other requests succeed */
 static void a_server_that_asks_for_time_gets_no_requests(void **state) {
         struct world *w = *state;
         w->wait_s = 1;

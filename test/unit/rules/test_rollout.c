@@ -305,8 +305,25 @@ static void used_daemons_are_replaced_although_others_crash(void **state) {
         assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
         assert_int_equal(choices[6], ROLLOUT_WAIT);
         list[4].reported = true;
+        list[4].started = 0;
+        make();
+        assert_int_equal(choices[6], ROLLOUT_WAIT);
+        list[4].started = 1;
         make();
         assert_int_equal(choices[6], ROLLOUT_REPLACE);
+}
+
+/* failure: a tenth of the daemons crash during a rollout -> used daemons wait, because the template can still
+ * be proven */
+static void used_daemons_wait_while_a_tenth_crashes_in_a_rollout(void **state) {
+        add(10, OLD);
+        add(1, CRASHING);
+        add(1, NEW(3))->fresh_wanted = true;
+        make();
+        assert_int_equal(choices[11], ROLLOUT_WAIT);
+        add(1, CRASHING);
+        make();
+        assert_int_equal(choices[11], ROLLOUT_REPLACE);
 }
 
 /* failure: the leader changes -> used daemons are replaced at once, because the template is not new
@@ -376,6 +393,7 @@ int main(void) {
                 T(the_rollout_does_not_wait_for_a_terminating_daemon_that_serves),
                 T(used_daemons_are_replaced_at_once_while_the_template_is_proven),
                 T(used_daemons_are_replaced_although_others_crash),
+                T(used_daemons_wait_while_a_tenth_crashes_in_a_rollout),
                 T(a_used_daemon_is_replaced_before_the_new_leader_has_seen_healthy_ones),
                 T(a_used_daemon_first_proves_the_template_of_a_rollout),
                 T(used_daemons_of_a_crashing_image_bring_it_to_no_other_node),
