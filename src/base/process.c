@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,10 @@
 #define READS_PER_TURN 32
 
 /* What failed between fork and exec, as read from the report pipe. */
-enum step { STEP_NONE, STEP_STDIO, STEP_PASS, STEP_CLOSE, STEP_CHROOT, STEP_EXEC };
+enum step { STEP_NONE, STEP_STDIO, STEP_PASS, STEP_CHROOT, STEP_EXEC };
+
+/* Descriptors from this number on are not looked for one by one. */
+enum { ONE_BY_ONE_MAX = 65536 };
 
 /* After the standard descriptors. */
 #define PASSED_FD 3
@@ -140,7 +144,6 @@ static int launch_error(const struct process *p, struct report r, struct err *e)
                 [STEP_NONE] = "",
                 [STEP_STDIO] = ": its standard files",
                 [STEP_PASS] = ": the descriptor for it",
-                [STEP_CLOSE] = ": close_range (Linux 5.11 or newer is needed)",
                 [STEP_CHROOT] = ": change its root folder",
                 [STEP_EXEC] = "",
         };
@@ -243,6 +246,17 @@ static int pass(struct launch *l) {
         return l->pass_fd == PASSED_FD ? fcntl(l->pass_fd, F_SETFD, 0) : dup2(l->pass_fd, PASSED_FD);
 }
 
+/* Linux before 5.11 has no close_range with this flag, and a seccomp filter may refuse it. */
+static void close_at_exec(unsigned first) {
+        struct rlimit limit = { .rlim_cur = ONE_BY_ONE_MAX };
+
+        if (close_range(first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+                return;
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+        for (unsigned fd = first; fd < limit.rlim_cur && fd < ONE_BY_ONE_MAX; fd++)
+                (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+}
+
 _Noreturn static void launch_child(struct launch *l) {
         sigset_t none;
 
@@ -259,8 +273,7 @@ _Noreturn static void launch_child(struct launch *l) {
                 report_and_exit(l, STEP_STDIO);
         if (l->pass_fd && pass(l) < 0)
                 report_and_exit(l, STEP_PASS);
-        if (close_range(l->pass_fd ? PASSED_FD + 1 : PASSED_FD, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-                report_and_exit(l, STEP_CLOSE);
+        close_at_exec(l->pass_fd ? PASSED_FD + 1 : PASSED_FD);
         if (l->chroot && (chroot(l->chroot) < 0 || chdir("/") < 0))
                 report_and_exit(l, STEP_CHROOT);
         sigprocmask(SIG_SETMASK, &none, NULL);

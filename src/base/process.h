@@ -6,7 +6,8 @@
  * process ends for any reason (PR_SET_PDEATHSIG; so the thread that starts a program must live until our
  * process ends, as the loop's thread does). The program inherits only /dev/null as stdin, one pipe as stdout
  * and stderr, and the descriptor pass_fd. It inherits no blocked or ignored signal. A library may open
- * descriptors without close-on-exec, so this module closes them in the program (close_range(2), Linux 5.11).
+ * descriptors without close-on-exec, so this module closes them in the program (close_range(2), or one by
+ * one).
  * Loop thread only. No callback runs inside process_start(). */
 #pragma once
 

@@ -197,6 +197,16 @@ static void test_signal_state_of_the_child(void **state) {
         assert_string_equal(input, "/dev/null");
 }
 
+static int close_range_refuses; /* errno; 0: it works */
+int __real_close_range(unsigned first, unsigned last, int flags);
+int __wrap_close_range(unsigned first, unsigned last, int flags);
+int __wrap_close_range(unsigned first, unsigned last, int flags) {
+        if (!close_range_refuses)
+                return __real_close_range(first, last, flags);
+        errno = close_range_refuses;
+        return -1;
+}
+
 /* Such as libcurl's sockets. */
 /* failure: a helper program is started -> it inherits no connection to the API server */
 static void test_inherits_no_descriptor(void **state) {
@@ -207,6 +217,17 @@ static void test_inherits_no_descriptor(void **state) {
         o = run((struct child_options){ .argv = (const char *const[]){ "ls", "/proc/self/fd", NULL } });
         close(leaky);
         assert_string_equal(o.out, "0\n1\n2\n3\n"); /* 3 is the folder that the command lists */
+}
+
+/* failure: Linux is older than 5.11, or a sandbox refuses close_range -> programs start, and inherit nothing
+ */
+static void an_old_kernel_starts_programs(void **state) {
+        static const int refusals[] = { EINVAL, ENOSYS, EPERM };
+        for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+                close_range_refuses = refusals[i];
+                test_inherits_no_descriptor(state);
+        }
+        close_range_refuses = 0;
 }
 
 /* cmocka ignores the result of a group's teardown. */
@@ -339,6 +360,7 @@ int main(void) {
                 cmocka_unit_test(test_many_at_once),
                 cmocka_unit_test(test_signal_state_of_the_child),
                 cmocka_unit_test(test_inherits_no_descriptor),
+                cmocka_unit_test(an_old_kernel_starts_programs),
                 cmocka_unit_test(test_passed_descriptor_is_number_3),
                 cmocka_unit_test(test_program_on_a_hanging_disk_blocks_nothing),
         };
