@@ -193,13 +193,22 @@ static char *watch_file_split(const char *path, char **ret_name) {
         return slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path)) : xstrdup(".");
 }
 
+static int watch_file_refused(struct err *e, int error, const char *dir) {
+        const char *hint = error == EMFILE   ? " (fs.inotify.max_user_instances may be too low)"
+                           : error == ENOSPC ? " (fs.inotify.max_user_watches may be too low)"
+                                             : "";
+        return err_errno(e, error, "watch folder '%s'%s", dir, hint);
+}
+
 int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
                      struct err *e) {
         int error = 0;
         BUG_ON(w->active);
         struct watch_file__hub *hub = hub_of(loop, &error);
-        if (!hub)
-                return err_errno(e, error, "watch the folder of '%s'", path);
+        if (!hub) {
+                _cleanup_(freep) char *name = NULL, *dir = watch_file_split(path, &name);
+                return watch_file_refused(e, error, dir);
+        }
         *w = (struct watch_file){
                 .u = w->u, .fn = fn, .active = true, .hub = hub, .wd = NONE, .parent_wd = NONE
         };
@@ -208,7 +217,7 @@ int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, wa
                 w->parent = watch_file_split(w->dir, &w->dir_name);
         LIST_INSERT_HEAD(&hub->watches, w, link);
         if (watch_both(w) < 0) {
-                (void)err_errno(e, errno, "watch folder '%s'", w->dir);
+                (void)watch_file_refused(e, errno, w->dir);
                 watch_file_stop(w);
                 return -1;
         }

@@ -37,7 +37,9 @@ struct watch_file {
         bool due, moved;         /* the callback is due; the folder may have been replaced */
 };
 
-/* Starts the watch. The folder of `path` and the parent of that folder must exist; the file need not. */
+/* Starts the watch. The folder of `path` and the parent of that folder must exist; the file need not. Fails
+ * with ERR_RETRY while the user's inotify instances or watches are used up (inotify(7)): all containers of a
+ * node share those of root. */
 int watch_file_start(struct watch_file *w, uv_loop_t *loop, const char *path, watch_file_fn *fn,
                      struct err *e);
 /* Like watch_file_start(), but folders between `root` (a prefix of the path, without a slash at its end) and

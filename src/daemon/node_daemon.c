@@ -490,8 +490,8 @@ static void on_folder(void *u) {
 }
 
 static int find_fabric(struct node_daemon *r, struct err *e) {
-        if (folder_start(&r->folder, r->loop, r->c->dir, on_folder, r, e) < 0 ||
-            folder_fabric(&r->folder, r->fabric, e) < 0)
+        folder_start(&r->folder, r->loop, r->c->dir, on_folder, r);
+        if (folder_fabric(&r->folder, r->fabric, e) < 0)
                 return -1;
         r->outdated = folder_outdated(&r->folder, r->c->edits);
         return 0;
