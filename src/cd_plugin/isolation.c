@@ -88,10 +88,10 @@ static void isolation_report_toolkit(struct isolation *i) {
         if (answer == TOOLKIT_NOT_FOUND && !i->o.trust_toolkit)
                 event_record(
                         i->o.events, EVENT_NODE(i->o.node), EVENT_WARNING, REASON_CONTAINER_TOOLKIT_NOT_FOUND,
-                        "no configuration of the NVIDIA container toolkit was found on this node (%s, %s): "
-                        "if it is installed elsewhere, make sure that it sets " TOOLKIT_SETTING
+                        "no configuration of the NVIDIA container toolkit was found on this node (%s, %s, "
+                        "%s, %s): if it is installed elsewhere, make sure that it sets " TOOLKIT_SETTING
                         "=true, because otherwise any container can get any IMEX channel by requesting it",
-                        toolkit_paths[0], toolkit_paths[1]);
+                        toolkit_paths[0], toolkit_paths[1], toolkit_paths[2], toolkit_paths[3]);
         else if (answer == TOOLKIT_GIVES && i->o.trust_toolkit)
                 event_record(
                         i->o.events, EVENT_NODE(i->o.node), EVENT_WARNING,

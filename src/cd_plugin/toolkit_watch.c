@@ -10,7 +10,7 @@
 #include "base/loop.h"
 #include "base/watch_file.h"
 
-enum { PLACES_MAX = 2 * TOOLKIT_ROOTS_MAX, WHY_MAX = 300, AGAIN_MS = 30000 };
+enum { PLACES_MAX = TOOLKIT_PATHS * TOOLKIT_ROOTS_MAX, WHY_MAX = 300, AGAIN_MS = 30000 };
 
 struct toolkit_watch {
         uv_loop_t *loop;

@@ -11,7 +11,12 @@
 #include "base/watch_file.h"
 #include "kube/kube_informer.h"
 
-enum { OFFERS_MAX = 1024, ROOTS_MAX = 2, PLACES_MAX = 10 * ROOTS_MAX, WHY_MAX = 400 };
+enum {
+        OFFERS_MAX = 1024,
+        ROOTS_MAX = 2,
+        PLACES_MAX = (TOOLKIT_PATHS + TOOLKIT_RUNTIME_PATHS) * ROOTS_MAX,
+        WHY_MAX = 400,
+};
 
 struct gpu_conflicts {
         uv_loop_t *loop;

@@ -15,9 +15,11 @@ const char *const toolkit_answer_names[] = { [TOOLKIT_NOT_FOUND] = TOOLKIT_STATE
                                              [TOOLKIT_IGNORES] = TOOLKIT_STATE_IGNORES_REQUESTS,
                                              [TOOLKIT_GIVES] = TOOLKIT_STATE_GIVES_CHANNELS };
 
-const char *const toolkit_paths[] = {
+const char *const toolkit_paths[TOOLKIT_PATHS + 1] = {
         "/etc/nvidia-container-runtime/config.toml",
-        "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml", NULL
+        "/usr/local/etc/nvidia-container-runtime/config.toml",
+        "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml",
+        "/home/kubernetes/bin/nvidia/toolkit/.config/nvidia-container-runtime/config.toml",
 };
 
 int toolkit_ignores(struct str config, bool *ret, struct err *e) {
@@ -60,13 +62,14 @@ enum toolkit_answer toolkit_check(const struct driver_root *roots, size_t n_root
 
 /* ---- GPUs ---- */
 
-const char *const toolkit_runtime_paths[] = { "/etc/containerd/config.toml",
-                                              "/etc/containerd/conf.d/*.toml",
-                                              "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
-                                              "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
-                                              "/etc/crio/crio.conf",
-                                              "/etc/crio/crio.conf.d/*",
-                                              NULL };
+const char *const toolkit_runtime_paths[TOOLKIT_RUNTIME_PATHS + 1] = {
+        "/etc/containerd/config.toml",
+        "/etc/containerd/conf.d/*.toml",
+        "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+        "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+        "/etc/crio/crio.conf",
+        "/etc/crio/crio.conf.d/*",
+};
 
 /* 1: the file was read. 0: it does not exist. */
 static int setting(const struct driver_root *root, const char *file, const char *const *path,

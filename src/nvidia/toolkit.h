@@ -6,9 +6,11 @@
  * runtime or as hook, grants them regardless of Kubernetes' allocations, unless its config.toml has
  * features.ignore-imex-channel-requests = true. The setting exists since 1.17.5 (toolkit pull request 952),
  * for all of its modes. Without it, the toolkit grants requests. The file is
- * /etc/nvidia-container-runtime/config.toml if the toolkit was installed as a package. The GPU Operator
- * installs it in .config/nvidia-container-runtime/ below its folder for the toolkit
- * (/usr/local/nvidia/toolkit by default). */
+ * /etc/nvidia-container-runtime/config.toml if the toolkit was installed as a package, and
+ * /usr/local/etc/nvidia-container-runtime/config.toml on Talos (siderolabs/extensions). The GPU Operator
+ * installs it in toolkit/.config/nvidia-container-runtime/ below its toolkit.installDir, which is
+ * /usr/local/nvidia by default, and /home/kubernetes/bin/nvidia in NVIDIA's guide for GKE. Not detected: a
+ * toolkit that is installed elsewhere. */
 #pragma once
 
 #include <stddef.h>
@@ -31,8 +33,9 @@ extern const char *const toolkit_answer_names[TOOLKIT_ANSWERS]; /* values of a m
  * mistake in the file. Pure; fuzzed. */
 int toolkit_ignores(struct str config, bool *ret, struct err *e);
 
-/* The possible paths of a configuration, below a root. */
-extern const char *const toolkit_paths[];
+/* The possible paths of a configuration, below a root; NULL-terminated. */
+enum { TOOLKIT_PATHS = 4 };
+extern const char *const toolkit_paths[TOOLKIT_PATHS + 1];
 
 /* GPUs: a container of a pod without any claim gets all GPUs of the node if all of these hold:
  *   * its image or its environment sets NVIDIA_VISIBLE_DEVICES;
@@ -53,7 +56,8 @@ enum toolkit_gpus {
 
 /* The files that toolkit_gives_gpus() reads besides toolkit_paths; NULL-terminated. If the
  * last part of a path contains '*', it is a pattern for the drop-ins of a folder. */
-extern const char *const toolkit_runtime_paths[];
+enum { TOOLKIT_RUNTIME_PATHS = 6 };
+extern const char *const toolkit_runtime_paths[TOOLKIT_RUNTIME_PATHS + 1];
 
 /* Determines how pods get GPUs. `why` becomes the file that gives GPUs or cannot be read, for people. */
 enum toolkit_gpus toolkit_gives_gpus(const struct driver_root *roots, size_t n_roots, char *why, size_t n);

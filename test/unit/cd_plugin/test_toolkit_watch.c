@@ -15,11 +15,13 @@
 #include "tree.h"
 
 #define PACKAGE "etc/nvidia-container-runtime/config.toml"
+#define TALOS "usr/local/etc/nvidia-container-runtime/config.toml"
+#define GKE "home/kubernetes/bin/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"
 #define OPERATOR "usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"
 #define IGNORES "[features]\nignore-imex-channel-requests = true\n"
 
 static uv_loop_t loop;
-static char *root;
+static char *root, *driver;
 static struct toolkit_watch *watch;
 static bool late;
 
@@ -36,14 +38,15 @@ static unsigned changes;
 static int setup(void **state) {
         (void)state;
         root = tree_new();
+        driver = tree_new();
         uv_loop_init(&loop);
         changes = 0;
         tree_put(root, "etc/hostname", "n0");
-        watch = toolkit_watch_new(
-                &loop, &(struct toolkit_watch_options){ .roots = &(struct driver_root){ "/", root },
-                                                        .n_roots = 1,
-                                                        .changed = on_changed,
-                                                        .u = &changes });
+        const struct driver_root roots[] = { { "/run/nvidia/driver", driver }, { "/", root } };
+        watch = toolkit_watch_new(&loop, &(struct toolkit_watch_options){ .roots = roots,
+                                                                          .n_roots = TOOLKIT_ROOTS_MAX,
+                                                                          .changed = on_changed,
+                                                                          .u = &changes });
         return 0;
 }
 
@@ -52,6 +55,7 @@ static int teardown(void **state) {
         toolkit_watch_free(watch);
         uv_run(&loop, UV_RUN_DEFAULT);
         tree_remove(root);
+        tree_remove(driver);
         return uv_loop_close(&loop);
 }
 
@@ -86,6 +90,15 @@ static void each_change_of_a_toolkit_configuration_is_noticed(void **state) {
         becomes(TOOLKIT_GIVES);
         (void)toolkit_watch_get(watch, &why);
         assert_non_null(strstr(why, "/" OPERATOR));
+        remove_below("usr");
+        becomes(TOOLKIT_IGNORES);
+        tree_put(root, TALOS, "x = 1\n");
+        becomes(TOOLKIT_GIVES);
+        tree_put(root, TALOS, IGNORES);
+        becomes(TOOLKIT_IGNORES);
+        tree_put(root, GKE, "x = 1\n");
+        becomes(TOOLKIT_GIVES);
+        remove_below("home");
         remove_below("usr");
         becomes(TOOLKIT_IGNORES);
         remove_below("etc/nvidia-container-runtime");

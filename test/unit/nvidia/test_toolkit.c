@@ -61,6 +61,22 @@ static void each_toolkit_configuration_must_ignore_channel_requests(void **state
         assert_int_equal(look(), TOOLKIT_IGNORES);
 }
 
+/* failure: GKE or Talos has the toolkit's configuration at its own path -> it is found [channels] */
+static void each_path_of_a_toolkit_configuration_is_read(void **state) {
+        (void)state;
+        static const char *const paths[] = {
+                PACKAGE, OPERATOR, "usr/local/etc/nvidia-container-runtime/config.toml",
+                "home/kubernetes/bin/nvidia/toolkit/.config/nvidia-container-runtime/config.toml"
+        };
+        for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+                tree_put(two, paths[i], GIVES);
+                assert_int_equal(look(), TOOLKIT_GIVES);
+                assert_non_null(strstr(why, paths[i]));
+                tree_put(two, paths[i], IGNORES);
+                assert_int_equal(look(), TOOLKIT_IGNORES);
+        }
+}
+
 /* failure: the toolkit's configuration is broken -> it counts as giving channels to any container [channels]
  * */
 static void an_unreadable_toolkit_configuration_counts_as_unsafe(void **state) {
@@ -157,6 +173,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_toolkit_without_a_configuration_is_not_found),
                 T(each_toolkit_configuration_must_ignore_channel_requests),
+                T(each_path_of_a_toolkit_configuration_is_read),
                 T(an_unreadable_toolkit_configuration_counts_as_unsafe),
                 T(links_stay_below_the_root),
                 T(only_nvidias_runtime_as_the_default_gives_gpus_to_all),
