@@ -46,6 +46,15 @@ load chart.bash
 	is 'named("PodDisruptionBudget"; "compute-domains-controller").spec.maxUnavailable == 1'
 }
 
+# failure: the cluster has Windows nodes -> the controller and the Job of the uninstallation run only on Linux
+@test "the controller and the Job of the uninstallation run only on Linux" {
+	local pods='[controller, (kind("Job")[].spec.template)]'
+	render
+	is "$pods"' | length == 2 and all(.spec.nodeSelector == {"kubernetes.io/os": "linux"})'
+	render --set controller.nodeSelector.a=b
+	is "$pods"' | all(.spec.nodeSelector == {a: "b", "kubernetes.io/os": "linux"})'
+}
+
 # failure: a NoExecute taint is set -> the plugin stays, with any tolerations in the values
 @test "the plugin tolerates every NoExecute taint, with any tolerations in the values" {
 	local stay='{"operator": "Exists", "effect": "NoExecute"}'
