@@ -198,7 +198,7 @@ static void report_shared(const struct cd *cd, const struct op *op, const char *
 static void cd_events_prepared(void *u, struct op *op) {
         const struct cd *cd = u;
         const struct facts *f = facts_get(cd->o.facts);
-        _cleanup_(freep) char *node = file_join(cd->o.dev_root, "dev/nvidia-caps-imex-channels/channel0");
+        _cleanup_(freep) char *node = file_join(cd->o.root.here, "dev/nvidia-caps-imex-channels/channel0");
         char msg[700];
         bool channel = false;
         for (size_t i = 0; i < op->n_requests; i++) {
@@ -213,9 +213,10 @@ static void cd_events_prepared(void *u, struct op *op) {
                          cd->o.node, f->fabric.reason);
                 report_to_pods(cd, op, REASON_NO_IMEX_CHANNEL, msg);
         } else if (channel && !mode_runs_daemons(cd->o.mode) && !mode_assigns_channels(cd->o.mode) &&
-                   access(node, F_OK) < 0) {
+                   driver_root_has_dev(&cd->o.root) && access(node, F_OK) < 0) {
                 /* The container gets its own device node. The operator makes the one on the host, so its
-                 * absence shows that the setup is incomplete. */
+                 * absence shows that the setup is incomplete. If the driver root has no dev/, the plugin
+                 * sees only its container's /dev, which does not get the nodes that appear later. */
                 snprintf(
                         msg, sizeof msg,
                         "node %s has no /dev/nvidia-caps-imex-channels/channel0: a pod with hostUsers: false "

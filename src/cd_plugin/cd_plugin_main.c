@@ -10,12 +10,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/names.h"
 #include "api/node_selector.h"
 #include "api/reasons.h"
-#include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "cd_plugin/cd_check.h"
@@ -234,8 +232,6 @@ static void on_host(void *u) {
 
 static void *cd_plugin_main_start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
-        struct stat st;
-        _cleanup_(freep) char *dev = file_join(m->root.here, "dev");
         p->cd.facts = facts_sampler_new(&m->loop, &(struct facts_options){
                                                           .root = m->root,
                                                           .proc_devices = m->proc_devices,
@@ -299,7 +295,7 @@ static void *cd_plugin_main_start(struct node_main *m) {
         p->cd.plugin_dir = m->plugin_dir;
         p->cd.boot_id = m->boot_id;
         p->cd.root = m->root;
-        p->cd.dev_root = stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? m->root.here : "/";
+        p->cd.dev_root = "/";
         p->cd.proc_driver = m->proc_driver;
         return cd_driver_new(&p->cd);
 }

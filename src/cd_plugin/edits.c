@@ -152,12 +152,13 @@ int edits_for_daemon(struct arena *a, const struct edits_daemon *d, struct cdi_e
         *ret = (struct cdi_edits){ 0 };
         if (add_mounts(a, d, ret, &library_dir, e) < 0)
                 return -1;
+        const char *dev_root = driver_root_has_dev(&d->root) ? d->root.here : d->dev_root;
         if (*d->clique_id) {
                 /* First, so that it takes precedence over a node in /dev of an earlier load of the driver. */
                 if (edits_add_capability(a, d, &nodes, e) < 0)
                         return -1;
-                if (scan(a, d->dev_root, "dev", "nvidia", &nodes, e) < 0 ||
-                    scan(a, d->dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0)
+                if (scan(a, dev_root, "dev", "nvidia", &nodes, e) < 0 ||
+                    scan(a, dev_root, "dev/nvidia-caps", "nvidia-cap", &nodes, e) < 0)
                         return -1;
                 qsort(nodes.list, nodes.n, sizeof *nodes.list, edits_by_path);
         }

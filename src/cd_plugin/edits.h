@@ -28,7 +28,7 @@ struct edits_daemon {
         const char *domain_uid, *domain_name, *domain_ns;
         struct driver_root root;
         const char *driver_version;
-        const char *dev_root;    /* the folder that holds dev/ */
+        const char *dev_root;    /* the folder that holds dev/ while the driver root has none */
         const char *proc_driver; /* holds capabilities/fabric-imex-mgmt */
         unsigned caps_major;     /* the device major of nvidia-caps */
 };

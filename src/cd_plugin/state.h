@@ -37,7 +37,7 @@ struct cd_options {
         const char *plugin_dir;
         const char *boot_id;
         struct driver_root root;
-        const char *dev_root;      /* holds dev/ */
+        const char *dev_root;      /* holds dev/ while `root` has none */
         const char *proc_driver;   /* "/proc/driver/nvidia" or its substitute */
         const char *channel_nodes; /* where the host's /dev/nvidia-caps-imex-channels is mounted; "": it is
                                       not mounted, and the plugin creates no device nodes there */

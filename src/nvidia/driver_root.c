@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/mem.h"
@@ -44,6 +45,12 @@ int driver_root_read(const struct driver_root *r, const char *path, size_t limit
                 return -1;
         _cleanup_(closep) int fd = root_walk_read(&walk, path, e);
         return fd < 0 ? -1 : file_read_fd(fd, path, limit, ret, ret_n, e);
+}
+
+bool driver_root_has_dev(const struct driver_root *r) {
+        _cleanup_(freep) char *dev = file_join(r->here, "dev");
+        struct stat st;
+        return stat(dev, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int driver_root_find(const struct driver_root *r, const char *const *dirs, const char *name,

@@ -6,6 +6,7 @@
  * root, and no link leads out of it. Only regular files are found. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -22,6 +23,10 @@ struct driver_file {
         const char *inside; /* the requested path below the root, e.g. "/usr/bin/nvidia-imex": where a
                                container expects it */
 };
+
+/* Returns true if the root contains dev/, as that of a driver container does. It may appear or vanish with
+ * the driver container. */
+bool driver_root_has_dev(const struct driver_root *r);
 
 /* Find a library or a program by its name. All memory is allocated in the arena. ERR_NOT_FOUND: the message
  * names the file and the folders that were searched. After any other error (a folder that may not be entered,

@@ -37,7 +37,7 @@ static int setup(void **state) {
                                    .claim_uid = "cu",
                                    .root = { .host = "/host", .here = root },
                                    .driver_version = "580.95.05",
-                                   .dev_root = root,
+                                   .dev_root = "/nowhere",
                                    .proc_driver = root,
                                    .caps_major = 236 };
         return 0;
@@ -80,7 +80,7 @@ static void a_node_without_a_partition_needs_nothing_from_the_driver(void **stat
         (void)state;
         struct cdi_edits ed;
         d.clique_id = "";
-        d.root.here = d.dev_root = d.proc_driver = "/nowhere";
+        d.root.here = d.proc_driver = "/nowhere";
         assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
         assert_int_equal(ed.n_mounts, 1);
         assert_int_equal(ed.n_nodes, 0);
@@ -139,6 +139,27 @@ static void only_devices_of_the_driver_are_added(void **state) {
         assert_int_equal(ed.nodes[2].mode, 0666);
 }
 
+/* failure: the driver root gets its dev folder only after the plugin has started -> its device nodes count */
+static void device_nodes_are_looked_up_at_each_use(void **state) {
+        (void)state;
+        struct cdi_edits ed;
+        char *other = tree_new();
+        d.dev_root = other;
+        _cleanup_(freep) char *ctl = file_join(other, "dev/nvidiactl");
+        tree_put(other, "dev/x", "");
+        if (mknod(ctl, S_IFCHR | 0666, makedev(195, 255)) < 0)
+                skip();
+        assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
+        assert_int_equal(ed.n_nodes, 2);
+        device("dev/nvidia0", 0);
+        device("dev/nvidia1", 1);
+        assert_int_equal(edits_for_daemon(arena, &d, &ed, &e), 0);
+        assert_int_equal(ed.n_nodes, 3);
+        assert_string_equal(ed.nodes[1].path, "/dev/nvidia0");
+        assert_string_equal(ed.nodes[2].path, "/dev/nvidia1");
+        tree_remove(other);
+}
+
 static void channel_count_comes_from_the_driver(void **state) {
         (void)state;
         struct cdi_edits ed;
@@ -182,6 +203,7 @@ int main(void) {
                 T(a_node_without_a_partition_needs_nothing_from_the_driver),
                 T(missing_files_are_named),
                 T(only_devices_of_the_driver_are_added),
+                T(device_nodes_are_looked_up_at_each_use),
                 T(channel_count_comes_from_the_driver),
                 T(an_unreadable_folder_does_not_count_as_empty),
         };

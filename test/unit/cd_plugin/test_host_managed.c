@@ -234,11 +234,21 @@ static void host_channel0_chardev_missing_is_a_warning_and_no_failure(void **sta
         _cleanup_(freep) char *dir = file_join(w.dir, "channel-nodes");
         assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
         ((struct cd *)w.claims->o.u)->o.channel_nodes = dir;
+        tree_put(w.driver_root, "dev/nvidiactl", "");
         prepare(&op, "c1", CLAIM_1);
         world_wait(&op, PREPARED);
         assert_string_equal(op.devices, "r/n0/channel-0=" CDI_1);
         assert_non_null(strstr(api.events, "Pod/pod-c1 IMEXChannelNodeMissing"));
         assert_int_equal(rmdir(dir), 0); /* the plugin makes none: that would hide the missing one */
+}
+
+/* failure: the driver root of GKE has no dev folder -> no missing device node is reported [host-managed] */
+static void a_driver_root_without_device_nodes_proves_nothing(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        assert_null(strstr(api.events, "IMEXChannelNodeMissing"));
 }
 
 /* ---- imex.waitForHost ---- */
@@ -368,6 +378,7 @@ int main(void) {
                         a_host_managed_domain_is_refused_in_a_driver_managed_installation,
                         setup_driver_managed, world_teardown),
                 T(host_channel0_chardev_missing_is_a_warning_and_no_failure),
+                T(a_driver_root_without_device_nodes_proves_nothing),
                 WAITS(a_claim_waits_for_the_start_gate_after_the_host),
                 WAITS(a_claim_waits_until_the_host_reports_READY_and_nothing_else),
                 GO(a_claim_waits_until_the_host_reports_READY_and_nothing_else),
