@@ -8,6 +8,7 @@ setup() {
 	# The last five arguments: bash -c SCRIPT in-debian COMMAND.
 	cat >"$bin/engine" <<-'END'
 		#!/bin/bash
+		echo "engine $*" >"$CHECKOUT/../engine.args"
 		for argument; do [[ $argument != OWNER=* ]] || export "$argument"; done
 		script=${@: -3:1}
 		exec bash -c "${script//\/checkout/$CHECKOUT}" in-debian "${@: -1}"
@@ -26,6 +27,11 @@ in_debian() { CHECKOUT=$checkout ENGINE=$bin/engine XDG_CACHE_HOME=$BATS_TEST_TM
 	run in_debian
 	echo "$output"
 	[[ $status -eq 0 && $output == *"chown -R 1000:1000 /root/.cache"* && $output == *"chown -h 1000:1000 "*"$checkout/built"* ]]
+}
+
+@test "scripts/in-debian can read the checkout on a host with SELinux" {
+	run in_debian
+	[[ $status -eq 0 && $(<"$BATS_TEST_TMPDIR/engine.args") == *" --security-opt label=disable "* ]]
 }
 
 # In the container the caller's files belong to root, and any other user is one of the host's subordinate users.
