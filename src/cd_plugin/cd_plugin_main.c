@@ -236,6 +236,7 @@ static void *cd_plugin_main_start(struct node_main *m) {
                                                           .root = m->root,
                                                           .proc_devices = m->proc_devices,
                                                           .proc_driver = m->proc_driver,
+                                                          .own_dev = "/dev",
                                                           .strict = mode_strict_fabric(&m->gates),
                                                           .runs_imex = mode_runs_daemons(p->cd.mode),
                                                           .changed = on_facts,

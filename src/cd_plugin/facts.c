@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "cd_plugin/edits.h"
+#include "nvidia/device_nodes.h"
 #include "nvidia/nvml_session.h"
 #include "nvidia/nvml_library.h"
 #include "nvidia/nvml_line.h"
@@ -184,6 +185,8 @@ static void facts_on_timer(void *u) {
                         facts_no_answer(s, &e);
                 return;
         }
+        if (s->o.own_dev && device_nodes_copy(&s->o.root, s->o.own_dev, &e) < 0)
+                log_v(4, "NVML may lack device nodes", kv_err(&e));
         nvml_client_ask(s->nvml, library.here, NVML_ASK_FABRIC, NVML_LIMITS, facts_on_answered, s);
 }
 

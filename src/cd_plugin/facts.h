@@ -52,6 +52,7 @@ struct facts_options { /* the strings are borrowed until facts_sampler_free() */
         struct driver_root root;
         const char *proc_devices; /* "/proc/devices" or its substitute */
         const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
+        const char *own_dev;      /* "/dev", where the plugin creates device nodes for NVML; NULL: nowhere */
         bool strict, runs_imex;
         void (*changed)(void *u); /* the facts have changed; never called from inside a function of this
                                      module */

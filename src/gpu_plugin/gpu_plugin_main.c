@@ -339,6 +339,7 @@ static void *gpu_plugin_main_start(struct node_main *m) {
                                                              .proc_driver = m->proc_driver,
                                                              .sys = p->sys,
                                                              .dev = p->dev,
+                                                             .own_dev = "/dev",
                                                              .changed = on_gpus,
                                                              .failed = on_nvml_failed,
                                                              .u = p });

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "api/reasons.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "gpu_plugin/gpu_devices.h"
+#include "nvidia/device_nodes.h"
 #include "nvidia/fingerprint.h"
 #include "nvidia/nvml_abi.h"
 #include "nvidia/nvml_session.h"
@@ -203,6 +205,8 @@ static void gpus_on_timer(void *u) {
                 free(g->library);
                 g->library = xstrdup(library.here);
                 g->asked_ms = loop_now_ms(g->loop);
+                if (g->o.own_dev && device_nodes_copy(&g->o.root, g->o.own_dev, &e) < 0)
+                        log_v(4, "NVML may lack device nodes", kv_err(&e));
                 nvml_client_ask(g->nvml, g->library, NVML_ASK_INVENTORY, NVML_LIMITS, gpus_on_answered, g);
         }
 }

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/loop.h"
@@ -292,6 +295,33 @@ static void garbage_in_proc_devices_is_named(void **state) {
         tree_remove(dir);
 }
 
+/* failure: only the driver root has the device nodes -> the plugin creates them before it queries NVML */
+static void device_nodes_exist_before_nvml_is_queried(void **state) {
+        (void)state;
+        char *dir = tree_new(), *own = tree_new();
+        struct seen seen = { 0 };
+        uv_loop_t loop;
+        _cleanup_(freep) char *from = file_join(dir, "dev/nvidiactl"), *to = file_join(own, "nvidiactl");
+        tree_put(dir, "dev/x", "");
+        tree_put(dir, "libnvidia-ml.so.1", "x");
+        uv_loop_init(&loop);
+        if (mknod(from, S_IFCHR | 0600, makedev(195, 255)) < 0)
+                skip(); /* possible only as root */
+        seen.s = facts_sampler_new(&loop, &(struct facts_options){ .root = { dir, dir },
+                                                                   .proc_devices = "/nowhere",
+                                                                   .own_dev = own,
+                                                                   .changed = on_changed,
+                                                                   .u = &seen });
+        while (!seen.changes)
+                uv_run(&loop, UV_RUN_ONCE);
+        assert_int_equal(access(to, F_OK), 0);
+        facts_sampler_free(seen.s);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        assert_int_equal(uv_loop_close(&loop), 0);
+        tree_remove(own);
+        tree_remove(dir);
+}
+
 int main(int argc, char **argv) {
         if (argc > 1 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
@@ -309,6 +339,7 @@ int main(int argc, char **argv) {
                 T(the_last_state_counts_for_a_while_when_nvml_does_not_answer),
                 T(an_answer_of_nvml_counts_at_once),
                 T(a_missing_driver_is_reported_and_found_later),
+                T(device_nodes_exist_before_nvml_is_queried),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

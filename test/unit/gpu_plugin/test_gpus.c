@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,7 +19,7 @@
 #include "tree.h"
 
 static const char *standin;
-static char *dir, *proc_driver, *sys, *dev;
+static char *dir, *proc_driver, *sys, *dev, *own_dev;
 static uv_loop_t loop;
 static struct gpus *gpus;
 static unsigned changes, hung, crashed;
@@ -51,6 +53,7 @@ static void start(void) {
                                                        .proc_driver = proc_driver,
                                                        .sys = sys,
                                                        .dev = dev,
+                                                       .own_dev = own_dev,
                                                        .changed = on_changed,
                                                        .failed = on_failed });
 }
@@ -60,6 +63,7 @@ static int setup(void **state) {
         proc_driver = file_join(dir, "proc/driver/nvidia");
         sys = file_join(dir, "sys");
         dev = file_join(dir, "dev");
+        own_dev = tree_new();
         tree_put(dir, "usr/lib64/libnvidia-ml.sessions", "");
         tree_put(dir, "proc/driver/nvidia/gpus/0/information", "");
         changes = hung = crashed = 0;
@@ -73,6 +77,7 @@ static int teardown(void **state) {
         free(proc_driver);
         free(sys);
         free(dev);
+        tree_remove(own_dev);
         tree_remove(dir);
         return uv_loop_close(&loop);
 }
@@ -122,6 +127,18 @@ static void nvml_is_queried_once_while_nothing_changes(void **state) {
         assert_true(gpus_hold(gpus));
         assert_int_equal(changes, 1);
         assert_int_equal(sessions(), 1);
+}
+
+static void device_nodes_exist_before_nvml_is_queried(void **state) {
+        _cleanup_(freep) char *from = file_join(dev, "nvidia0"), *to = file_join(own_dev, "nvidia0");
+        put_library();
+        conf("GPU_COUNT=1\n");
+        start();
+        tree_put(dir, "dev/x", "");
+        if (mknod(from, S_IFCHR | 0600, makedev(195, 0)) < 0)
+                skip(); /* possible only as root */
+        until_changed();
+        assert_int_equal(access(to, F_OK), 0);
 }
 
 static bool has_children(void) {
@@ -435,6 +452,7 @@ int main(int argc, char **argv) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(nvml_is_queried_once_while_nothing_changes),
+                T(device_nodes_exist_before_nvml_is_queried),
                 T(an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml),
                 T(a_change_of_the_node_is_noticed_by_the_next_prepare),
                 T(known_gpus_stay_while_nvml_fails),
