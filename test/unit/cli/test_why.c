@@ -1,191 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of `why`. Each cause is provoked in a fake cluster. The whole answers are in test/unit/golden.
- */
+/* The answers of `why` about pods that have a node: why their containers do not run, and whether they can use
+ * NVLink. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/names.h"
 #include "api/reasons.h"
 #include "api/resources.h"
 #include "base/mem.h"
-#include "cli/command.h"
-#include "cli/command_table.h"
-#include "unit/golden.h"
-#include "world/cluster.h"
+#include "cli/tool_kinds.h"
+#include "unit/cli/why_world.h"
 
-static struct cluster *cluster;
-
-static int set_up(void **state) {
-        (void)state;
-        cluster = cluster_new();
-        return 0;
-}
-
-static int tear_down(void **state) {
-        (void)state;
-        cluster_free(cluster);
-        return 0;
-}
-
-/* Runs a command with one argument, and compares its output. Returns the exit code. */
-static int run_golden(const struct command *command, const char *arg, const char *golden) {
-        struct cli c = {
-                .a = arena_new(1024), .args = &arg, .n_args = arg ? 1 : 0, .source = cluster_source(cluster)
-        };
-        c.t = (struct term){ .out = BUF_INIT(TERM_OUT_MAX) };
-        view_init(&c.v, c.source);
-        int r = command->run(&c);
-        golden_compare(golden, buf_str(&c.t.out));
-        view_done(&c.v);
-        buf_done(&c.t.out);
-        arena_free(c.a);
-        return r;
-}
-
-#define WHY(arg, golden, code) assert_int_equal(run_golden(&command_why, arg, "cli-why-" golden ".txt"), code)
-#define AFFINITY                                                                                             \
-        ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':"      \
-        "'" GPU_CLIQUE_LABEL "'}]}}"
-#define RUNS                                                                                                 \
-        ",'containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-27T11:58:00Z'}}}],"   \
-        "'conditions':[{'type':'Ready','status':'True'}]"
-#define CANNOT "0/7 nodes are available: 7 cannot allocate all claims."
-
-/* A pod that waits for a node, with an unallocated claim. */
-static void pod_waits(const char *status, const char *more) {
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0",
-                                                        .claim = "train-0.channel",
-                                                        .status = status,
-                                                        .more = more });
-}
-
-/* A pod on a0 whose claim the plugin does not prepare. */
-static void pod_is_created(const char *message) {
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
-        cluster_put_pod(cluster,
-                        &(struct cluster_pod){ .name = "train-0", .claim = "train-0.channel", .node = "a0" });
-        if (message)
-                cluster_event(cluster, "Pod", "team-b", "train-0", "FailedPrepareDynamicResources", message);
-}
-
-static void use_all(const char *ns, const char *uid, const char *nodes) {
-        for (const char *p = nodes; *p; p += 2) {
-                char node[3] = { p[0], p[1], 0 }, name[32];
-                snprintf(name, sizeof name, "job-%s.channel", node);
-                cluster_claim(cluster, ns, name, uid, node);
-        }
-}
-
-/* ---- the ten causes ---- */
-
-/* 1 */
-static void all_channels_in_use_are_counted_by_computedomain(void **state) {
-        (void)state;
-        cluster_domain(cluster, "team-a", "llm-70b", "aa000000-0000-4000-8000-000000000001", "");
-        use_all("team-a", "aa000000-0000-4000-8000-000000000001", "a0a1a2a3");
-        use_all("team-c", "cc000000-0000-4000-8000-000000000001", "b0b1");
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        WHY("train-0", "no-free-channel", COMMAND_PROBLEM);
-}
-
-/* 2 */
-static void withheld_channels_are_explained_by_the_event_of_the_node(void **state) {
-        (void)state;
-        for (const char *p = "a0a1a2a3b0b1"; *p; p += 2) {
-                char node[3] = { p[0], p[1], 0 };
-                cluster_withhold(cluster, node);
-                cluster_event(cluster, "Node", NULL, node, "ComputeDomainDevicesWithheld",
-                              "no IMEX channel or daemon is offered on this node (FabricError): 2 of 4 GPUs "
-                              "are not registered with the NVLink fabric");
-        }
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        WHY("train-0", "withheld", COMMAND_PROBLEM);
-}
-
-/* 3 */
-static void a_refused_plugin_pod_is_the_cause_if_no_node_offers_a_channel(void **state) {
-        (void)state;
-        cluster_remove_all(cluster, &kube_resource_slices);
-        cluster_remove_all(cluster, &kube_pods);
-        cluster_put(cluster, &kube_daemonsets,
-                    "{'metadata':{'namespace':'" CLUSTER_NS
-                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':"
-                    "[{'name':'x','command':['compute-domain-kubelet-plugin']}]}}},'status':{'"
-                    "desiredNumberScheduled':6,'currentNumberScheduled':0}}");
-        cluster_event(cluster, "DaemonSet", CLUSTER_NS, "compute-domains-kubelet-plugin", "FailedCreate",
-                      "Error creating: pods \\\"compute-domains-kubelet-plugin-x\\\" is forbidden: violates "
-                      "PodSecurity \\\"baseline:latest\\\": privileged");
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        WHY("train-0", "no-plugin", COMMAND_PROBLEM);
-}
-
-/* 4 */
-static void a_misspelt_claim_template_is_compared_with_those_that_exist(void **state) {
-        (void)state;
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
-        WHY("train-0", "template", COMMAND_PROBLEM);
-}
-
-/* 5 */
-static void a_full_partition_of_the_other_pods_is_named_with_the_free_one(void **state) {
-        (void)state;
-        use_all("team-a", "aa000000-0000-4000-8000-000000000001", "a1a2a3");
-        cluster_claim(cluster, "team-b", "train-1.channel", CLUSTER_BENCH, "a0");
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1",
-                                                        .claim = "train-1.channel",
-                                                        .node = "a0",
-                                                        .phase = "Running",
-                                                        .status = RUNS });
-        pod_waits(CLUSTER_UNSCHEDULED("0/7 nodes are available: 3 cannot allocate all claims, 2 node(s) "
-                                      "didn\\u0027t match pod affinity rules."),
-                  AFFINITY);
-        WHY("train-0", "partition-full", COMMAND_PROBLEM);
-}
-
-/* 6 */
-static void gpus_that_are_offered_twice_are_recognized_by_the_message(void **state) {
-        (void)state;
-        pod_waits(CLUSTER_UNSCHEDULED("nil or empty request mappings, no update of pod team-b/train-0 "
-                                      "ExtendedResourceClaimStatus"),
-                  NULL);
-        WHY("train-0", "gpus-twice", COMMAND_PROBLEM);
-}
-
-static void free_channels_and_taken_gpus_are_distinguished(void **state) {
-        (void)state;
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
-        cluster_put_pod(cluster,
-                        &(struct cluster_pod){
-                                .name = "train-0",
-                                .claim = "train-0.channel",
-                                .containers = "{'name':'main','resources':{'limits':{'nvidia.com/gpu':'4'},"
-                                              "'claims':[{'name':'channel'}]}}",
-                                .status = CLUSTER_UNSCHEDULED(CANNOT) });
-        WHY("train-0", "gpus", COMMAND_PROBLEM);
-}
-
-static void a_taint_is_no_lack_of_gpus(void **state) {
-        (void)state;
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
-        cluster_put_pod(cluster,
-                        &(struct cluster_pod){
-                                .name = "train-0",
-                                .claim = "train-0.channel",
-                                .containers = "{'name':'main','resources':{'limits':{'nvidia.com/gpu':'4'},"
-                                              "'claims':[{'name':'channel'}]}}",
-                                .status = CLUSTER_UNSCHEDULED(
-                                        "0/7 nodes are available: 1 cannot allocate "
-                                        "all claims, 6 node(s) had untolerated taint {x: y}.") });
-        WHY("train-0", "taint", COMMAND_PROBLEM);
-}
-
-/* 7 */
 static void imex_of_the_host_is_named_as_the_cause(void **state) {
         (void)state;
         cluster_daemon(cluster, "a0",
@@ -201,7 +31,6 @@ static void imex_of_the_host_is_named_as_the_cause(void **state) {
         WHY("train-0", "host-imex", COMMAND_PROBLEM);
 }
 
-/* 8 */
 static void a_quota_that_forbids_the_daemon_is_named(void **state) {
         (void)state;
         cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domain-daemon-a0");
@@ -212,7 +41,6 @@ static void a_quota_that_forbids_the_daemon_is_named(void **state) {
         WHY("train-0", "daemon-refused", COMMAND_PROBLEM);
 }
 
-/* 9 */
 static void the_pod_that_still_holds_the_channel_is_named(void **state) {
         (void)state;
         cluster_put(cluster, &kube_pods,
@@ -226,7 +54,6 @@ static void the_pod_that_still_holds_the_channel_is_named(void **state) {
         WHY("train-0", "held", COMMAND_PROBLEM);
 }
 
-/* 10 */
 static void nodes_that_imex_waits_for_are_named_with_the_network_policy(void **state) {
         (void)state;
         cluster_daemon(cluster, "a0",
@@ -244,20 +71,6 @@ static void nodes_that_imex_waits_for_are_named_with_the_network_policy(void **s
 }
 
 /* ---- pods that run ---- */
-
-static void runs_on(const char *pod, const char *node, const char *containers) {
-        char claim[64];
-        snprintf(claim, sizeof claim, "%s.channel", pod);
-        cluster_claim(cluster, "team-b", claim, CLUSTER_BENCH, node);
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = pod,
-                                                        .claim = claim,
-                                                        .node = node,
-                                                        .phase = "Running",
-                                                        .status = RUNS,
-                                                        .containers = containers });
-}
-
-#define MEMBER(n, clique, i) "{'name':'" n "','cliqueID':'" clique "','index':" i ",'status':'Ready'}"
 
 static void a_pod_that_runs_gets_the_line_of_nccl_to_look_for(void **state) {
         (void)state;
@@ -317,10 +130,6 @@ static void pods_in_two_partitions_are_reported(void **state) {
         WHY("train-0", "two-partitions", COMMAND_PROBLEM);
 }
 
-static void pod_has_failed(const char *pod, const char *node) {
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = pod, .node = node, .phase = "Failed" });
-}
-
 /* failure: the next attempt of a Job runs in another partition -> `why` ignores its failed pods */
 static void a_failed_pod_in_another_partition_is_no_second_partition(void **state) {
         (void)state;
@@ -330,15 +139,6 @@ static void a_failed_pod_in_another_partition_is_no_second_partition(void **stat
                 cluster, "team-b", "bench", CLUSTER_BENCH,
                 "'status':'Ready','nodesReady':1,'nodesWanted':1,'nodes':[" MEMBER("b0", CLUSTER_B, "0") "]");
         WHY("train-0", "next-attempt", COMMAND_FINE);
-}
-
-static void a_pod_without_a_channel_gets_the_words_of_the_scheduler(void **state) {
-        (void)state;
-        cluster_put(cluster, &kube_pods,
-                    "{'metadata':{'namespace':'team-b','name':'web'},'spec':{'containers':[{'name':'main'}]},"
-                    "'status':{'phase':'Pending'" CLUSTER_UNSCHEDULED(
-                            "0/7 nodes are available: 7 resourceclaim not available on the node.") "}}");
-        WHY("web", "no-channel-pending", COMMAND_PROBLEM);
 }
 
 static void a_pod_that_runs_without_a_channel_is_reported(void **state) {
@@ -512,174 +312,6 @@ static void a_daemon_of_the_standing_domain_is_found(void **state) {
         WHY("train-0", "standing", COMMAND_PROBLEM);
 }
 
-/* ---- claims that the controller creates by name ---- */
-
-#define AUTO "auto-train-0a1b2c3d" /* the ComputeDomain of the pod, and its claim */
-#define AUTO_ENTRY "{'name':'auto-domain','resourceClaimName':'" AUTO "'}"
-
-static void put_controller_with(const char *env, int ready) {
-        cluster_put(cluster, &tool_kinds_deployments,
-                    "{'metadata':{'namespace':'" CLUSTER_NS
-                    "','name':'compute-domains-controller','labels':{'app.kubernetes.io/version':'0.1.0'}},"
-                    "'spec':{'replicas':2,'template':{'spec':{'containers':[{'name':'compute-domain','image':"
-                    "'registry.example/compute-domains:v0.1.0',"
-                    "'command':['compute-domain-controller'],'env':[%s]}]}}},'status':{'readyReplicas':%d}}",
-                    env, ready);
-}
-
-/* A pod with the label, as the policy of the chart has changed it. */
-static void put_labelled_pod(const char *claims, const char *more, const char *status) {
-        cluster_put(cluster, &kube_pods,
-                    "{'metadata':{'namespace':'team-b','name':'train-0','labels':{'" CD_LABEL_AUTO
-                    "':'enabled'}},'spec':{'containers':[{'name':'main','resources':{'claims':[{'name':'auto-"
-                    "domain'}]}}],'resourceClaims':[%s]%s},'status':{%s}}",
-                    claims, more, status);
-}
-
-static void labelled_pod_waits(void) {
-        put_controller_with("{'name':'AUTO_DOMAINS','value':'true'}", 2);
-        put_labelled_pod(AUTO_ENTRY, "",
-                         "'phase':'Pending'" CLUSTER_UNSCHEDULED("waiting for resource claim " AUTO));
-}
-
-static void put_auto_domain(const char *deleted, const char *claim, const char *conditions) {
-        cluster_put(cluster, &kube_compute_domains,
-                    "{'metadata':{'namespace':'team-b','name':'" AUTO
-                    "','uid':'a0000000-0000-4000-8000-000000000001'%s},'spec':{'numNodes':0,'channel':{'%s':{"
-                    "'name':'" AUTO "'}}},'status':{'conditions':[%s]}}",
-                    deleted, claim, conditions);
-}
-
-static void a_label_without_the_feature_is_named(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        put_controller_with("", 2);
-        WHY("train-0", "auto-off", COMMAND_PROBLEM);
-        put_labelled_pod("", "", "'phase':'Pending'");
-        WHY("train-0", "auto-off-no-claim", COMMAND_PROBLEM);
-}
-
-static void a_labelled_pod_without_a_claim_was_created_before_the_policy(void **state) {
-        (void)state;
-        put_controller_with("{'name':'AUTO_DOMAINS','value':'true'}", 2);
-        put_labelled_pod("", ",'nodeName':'a0'", "'phase':'Running'" RUNS);
-        WHY("train-0", "auto-not-added", COMMAND_PROBLEM);
-}
-
-/* The policy adds the label to such a pod. */
-static void an_annotation_of_grove_without_the_feature_is_named(void **state) {
-        (void)state;
-        cluster_put(cluster, &kube_pods,
-                    "{'metadata':{'namespace':'team-b','name':'train-0','annotations':{'" GROVE_ANNOTATION
-                    "':'g'}},'spec':{'containers':[{'name':'main'}]},'status':{'phase':'Pending'}}");
-        WHY("train-0", "auto-off-grove", COMMAND_PROBLEM);
-        cluster_put(
-                cluster, &kube_pods,
-                "{'metadata':{'namespace':'team-b','name':'train-0','labels':{'app.kubernetes.io/managed-by'"
-                ":'grove-operator'},'annotations':{'" GROVE_ANNOTATION
-                "':'g'}},'spec':{'containers':[{'name':'main'}]},'status':{'phase':'Pending'}}");
-        WHY("train-0", "auto-of-grove", COMMAND_PROBLEM);
-}
-
-static void a_computedomain_with_the_name_of_another_is_named(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        put_auto_domain("", "resourceClaimTemplate", "");
-        WHY("train-0", "auto-taken", COMMAND_PROBLEM);
-}
-
-static void a_computedomain_that_cannot_be_created_is_explained_by_the_event(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        cluster_event(cluster, "Pod", "team-b", "train-0", REASON_AUTO_DOMAIN_NOT_CREATED,
-                      "the ComputeDomain \\u0027" AUTO
-                      "\\u0027, whose claim this Pod uses, cannot be created: "
-                      "exceeded quota");
-        WHY("train-0", "auto-not-created", COMMAND_PROBLEM);
-        cluster_fail(cluster, &kube_compute_domains, ERR_RETRY, "etcdserver: request timed out");
-        WHY("train-0", "auto-not-created-unread", COMMAND_PROBLEM);
-}
-
-static void the_computedomain_of_an_earlier_workload_is_named(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        put_auto_domain(",'deletionTimestamp':'2026-11-27T11:57:00Z'", "resourceClaim", "");
-        WHY("train-0", "auto-ending", COMMAND_PROBLEM);
-        cluster_claim(cluster, "team-b", AUTO, "a0000000-0000-4000-8000-000000000001", "a0");
-        put_labelled_pod(AUTO_ENTRY, ",'nodeName':'a0'", "'phase':'Pending'");
-        WHY("train-0", "auto-ending-placed", COMMAND_PROBLEM);
-}
-
-/* It was deleted after the pod was created: the end of the workload, not of an earlier one. */
-static void a_computedomain_that_ends_with_its_pods_is_not_that_of_an_earlier_workload(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        put_auto_domain(",'deletionTimestamp':'2026-11-27T11:59:00Z'", "resourceClaim", "");
-        cluster_claim(cluster, "team-b", AUTO, "a0000000-0000-4000-8000-000000000001", NULL);
-        WHY("train-0", "auto-deleting", COMMAND_PROBLEM);
-}
-
-static void without_a_controller_no_computedomain_is_created(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        WHY("train-0", "auto-not-yet", COMMAND_PROBLEM);
-        put_controller_with("{'name':'AUTO_DOMAINS','value':'true'}", 0);
-        WHY("train-0", "auto-no-controller", COMMAND_PROBLEM);
-        cluster_confine(cluster, "team-b");
-        WHY("train-0", "auto-confined", COMMAND_DENIED);
-}
-
-static void a_shared_claim_that_is_missing_is_explained_by_the_condition(void **state) {
-        (void)state;
-        labelled_pod_waits();
-        put_auto_domain("", "resourceClaim", "");
-        WHY("train-0", "auto-claim-not-yet", COMMAND_PROBLEM);
-        put_auto_domain("", "resourceClaim",
-                        "{'type':'SharedClaimAvailable','status':'False','reason':'SharedClaimsNotSupported',"
-                        "'message':'the API server drops allowMultipleAllocations'}");
-        WHY("train-0", "auto-claim-unsupported", COMMAND_PROBLEM);
-        WHY("computedomain/" AUTO, "domain-claim-unsupported", COMMAND_PROBLEM);
-}
-
-static void a_named_claim_that_does_not_exist_is_reported(void **state) {
-        (void)state;
-        put_labelled_pod("{'name':'channel','resourceClaimName':'shared'}", "", "'phase':'Pending'");
-        WHY("train-0", "claim-not-found", COMMAND_PROBLEM);
-}
-
-/* ---- missing rights ---- */
-
-static void without_cluster_rights_possible_causes_are_listed(void **state) {
-        (void)state;
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        cluster_confine(cluster, "team-b");
-        WHY("train-0", "confined-pending", COMMAND_DENIED);
-}
-
-#define REPORT(reason, message)                                                                              \
-        "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'NoNodes','message':'-'},"  \
-        "{'type':'ChannelAvailable','status':'False','reason':'" reason "','message':'" message "'}]"
-
-static void the_controller_reports_what_a_tenant_may_not_read(void **state) {
-        (void)state;
-        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
-                       REPORT("NoFreeChannel", "All channels are in use: 6 of 6"));
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        cluster_confine(cluster, "team-b");
-        WHY("train-0", "confined-in-use", COMMAND_PROBLEM);
-        WHY("computedomain/bench", "confined-domain-in-use", COMMAND_PROBLEM);
-}
-
-static void a_withheld_channel_is_explained_by_the_report_of_the_controller(void **state) {
-        (void)state;
-        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
-                       REPORT("NoChannelOffered",
-                              "No node offers a channel (FabricError): 6 of 6 nodes withhold it"));
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        cluster_confine(cluster, "team-b");
-        WHY("train-0", "confined-withheld", COMMAND_PROBLEM);
-}
-
 static void a_pod_behind_a_start_gate_is_explained_by_its_event_and_by_the_condition(void **state) {
         (void)state;
         static const char message[] =
@@ -698,25 +330,6 @@ static void a_pod_behind_a_start_gate_is_explained_by_its_event_and_by_the_condi
         WHY("computedomain/bench", "domain-start-gate", COMMAND_PROBLEM);
 }
 
-/* A full partition delays only pods that must run in it. */
-static void a_full_partition_is_a_cause_only_for_pods_with_the_affinity(void **state) {
-        (void)state;
-        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
-                       REPORT("PartitionFull",
-                              "No channel is free on rack-a, where pods of this ComputeDomain "
-                              "run: 4 of 4 are in use, and 2 are free elsewhere"));
-        cluster_claim(cluster, "team-b", "train-1.channel", CLUSTER_BENCH, "a0");
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1",
-                                                        .claim = "train-1.channel",
-                                                        .node = "a0",
-                                                        .status = RUNS });
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        cluster_confine(cluster, "team-b");
-        WHY("train-0", "confined-pending", COMMAND_DENIED);
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), AFFINITY);
-        WHY("train-0", "confined-partition-full", COMMAND_PROBLEM);
-}
-
 static void the_event_of_the_pod_needs_no_cluster_rights(void **state) {
         (void)state;
         pod_is_created("Failed to prepare dynamic resources: a0: IMEX daemon is BACKOFF: another nvidia-imex "
@@ -725,134 +338,10 @@ static void the_event_of_the_pod_needs_no_cluster_rights(void **state) {
         WHY("train-0", "confined-host-imex", COMMAND_PROBLEM);
 }
 
-static void a_misspelt_template_needs_no_cluster_rights(void **state) {
-        (void)state;
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
-        cluster_confine(cluster, "team-b");
-        WHY("train-0", "template", COMMAND_PROBLEM);
-}
-
-/* A list that failed is no proof that channels are free or used. */
-static void a_list_that_fails_proves_nothing(void **state) {
-        (void)state;
-        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), NULL);
-        cluster_fail(cluster, &kube_resource_slices, ERR_RETRY, "etcdserver: request timed out");
-        WHY("train-0", "slices-fail", COMMAND_FAILED);
-}
-
-/* ---- other objects ---- */
-
-static void a_job_is_represented_by_the_pod_that_waits(void **state) {
-        (void)state;
-        runs_on("train-1", "a1", NULL);
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
-        WHY("job/train", "job", COMMAND_PROBLEM);
-}
-
-/* failure: a Job keeps a failed pod and its replacement waits -> `why` explains the replacement */
-static void the_replacement_of_a_failed_pod_represents_the_job(void **state) {
-        (void)state;
-        pod_has_failed("train-1", "a1");
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-2", .template = "bentch-channel" });
-        WHY("job/train", "job-replacement", COMMAND_PROBLEM);
-        runs_on("train-2", "a2", NULL);
-        WHY("job/train", "job-replacement-runs", COMMAND_FINE);
-        cluster_remove(cluster, &kube_pods, "team-b", "train-2");
-        WHY("job/train", "job-failed", COMMAND_PROBLEM);
-}
-
-static void a_pod_without_a_node_represents_the_job_before_one_that_starts(void **state) {
-        (void)state;
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1", .node = "a1" });
-        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-2", .template = "bentch-channel" });
-        WHY("job/train", "job-without-node", COMMAND_PROBLEM);
-}
-
-static void a_node_that_withholds_is_explained(void **state) {
-        (void)state;
-        cluster_withhold(cluster, "a2");
-        cluster_event(cluster, "Node", NULL, "a2", "ComputeDomainDevicesWithheld",
-                      "no IMEX channel or daemon is offered on this node (DriverNotFound): no NVIDIA driver "
-                      "under /");
-        WHY("node/a2", "node-withholds", COMMAND_PROBLEM);
-}
-
-static void put_plugin_with(const char *selector) {
-        cluster_put(cluster, &kube_daemonsets,
-                    "{'metadata':{'namespace':'" CLUSTER_NS
-                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':[{"
-                    "'name':'compute-domains','command':['compute-domain-kubelet-plugin'],'env':[{'name':"
-                    "'POD_NODE_SELECTOR','value':'%s'}]}]}}},'status':{'desiredNumberScheduled':5,'"
-                    "currentNumberScheduled':5,'numberReady':5}}",
-                    selector);
-}
-
-/* failure: the plugin's node selector excludes a GPU node -> `why` names the selector */
-static void a_node_that_the_plugin_excludes_is_explained(void **state) {
-        (void)state;
-        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a2");
-        cluster_withhold(cluster, "a2");
-        put_plugin_with("{\\\"nodeSelector\\\":{\\\"pool\\\":\\\"gb200\\\"},\\\"nodeSelectorTerms\\\":[]}");
-        WHY("node/a2", "node-excluded", COMMAND_PROBLEM);
-        put_plugin_with("{\\\"nodeSelector\\\":{},\\\"nodeSelectorTerms\\\":[]}");
-        WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
-        put_plugin_with("");
-        WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
-}
-
-/* It offers its channel, and pods that use it would wait. */
-static void imex_of_the_host_is_named_for_a_node_that_offers_its_channel(void **state) {
-        (void)state;
-        cluster_event(cluster, "Node", NULL, "a2", "HostIMEXConflict", "nvidia-imex also runs on the host");
-        WHY("node/a2", "node-host-imex", COMMAND_PROBLEM);
-}
-
-/* The Event expires after an hour. */
-static void the_report_of_the_plugin_replaces_an_expired_event(void **state) {
-        (void)state;
-        cluster_withhold(cluster, "a2");
-        cluster_put(cluster, &kube_pods,
-                    "{'metadata':{'namespace':'" CLUSTER_NS
-                    "','name':'compute-domains-kubelet-plugin-a2','annotations':{'" IMEX_ANNOTATION_WITHHELD
-                    "':'FabricError: 2 of 4 GPUs are not registered'}},'spec':{'nodeName':'a2','containers':"
-                    "[{'name':'compute-domains','command':['compute-domain-kubelet-plugin']}]},'status':{'"
-                    "phase':'Running',"
-                    "'conditions':[{'type':'Ready','status':'True'}]}}");
-        WHY("node/a2", "node-report", COMMAND_PROBLEM);
-}
-
-static void a_healthy_node_is_fine(void **state) {
-        (void)state;
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a1");
-        WHY("node/a1", "node-fine", COMMAND_FINE);
-}
-
-static void a_computedomain_that_is_not_ready_is_explained_by_its_conditions(void **state) {
-        (void)state;
-        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
-                       "'status':'NotReady','nodesReady':1,'nodesWanted':2,'nodes':[" MEMBER(
-                               "a0", CLUSTER_A,
-                               "0") "],'conditions':[{'type':'Ready','status':'False','reason':"
-                                    "'NodeFailing','message':'a1: IMEX daemon is BACKOFF: another "
-                                    "nvidia-imex on this node owns the driver\\u0027s only IMEX session'},"
-                                    "{'type':'PeersConnected','status':'False','reason':'PeersMissing','"
-                                    "message':'a0 misses 1 peer'}]");
-        WHY("computedomain/bench", "domain", COMMAND_PROBLEM);
-}
-
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define T(f) cmocka_unit_test_setup_teardown(f, why_set_up, why_tear_down)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                T(all_channels_in_use_are_counted_by_computedomain),
-                T(withheld_channels_are_explained_by_the_event_of_the_node),
-                T(a_refused_plugin_pod_is_the_cause_if_no_node_offers_a_channel),
-                T(a_misspelt_claim_template_is_compared_with_those_that_exist),
-                T(a_full_partition_of_the_other_pods_is_named_with_the_free_one),
-                T(gpus_that_are_offered_twice_are_recognized_by_the_message),
-                T(free_channels_and_taken_gpus_are_distinguished),
-                T(a_taint_is_no_lack_of_gpus),
-                T(a_pod_behind_a_start_gate_is_explained_by_its_event_and_by_the_condition),
                 T(imex_of_the_host_is_named_as_the_cause),
                 T(a_quota_that_forbids_the_daemon_is_named),
                 T(the_pod_that_still_holds_the_channel_is_named),
@@ -863,7 +352,6 @@ int main(void) {
                 T(a_container_that_does_not_name_the_claim_is_reported),
                 T(pods_in_two_partitions_are_reported),
                 T(a_failed_pod_in_another_partition_is_no_second_partition),
-                T(a_pod_without_a_channel_gets_the_words_of_the_scheduler),
                 T(a_pod_that_runs_without_a_channel_is_reported),
                 T(a_daemon_that_crashes_is_named_with_its_log),
                 T(a_driver_that_is_not_registered_is_searched_on_the_node),
@@ -877,32 +365,8 @@ int main(void) {
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
                 T(a_daemon_of_the_standing_domain_is_found),
-                T(a_label_without_the_feature_is_named),
-                T(a_labelled_pod_without_a_claim_was_created_before_the_policy),
-                T(an_annotation_of_grove_without_the_feature_is_named),
-                T(a_computedomain_with_the_name_of_another_is_named),
-                T(a_computedomain_that_cannot_be_created_is_explained_by_the_event),
-                T(the_computedomain_of_an_earlier_workload_is_named),
-                T(a_computedomain_that_ends_with_its_pods_is_not_that_of_an_earlier_workload),
-                T(without_a_controller_no_computedomain_is_created),
-                T(a_shared_claim_that_is_missing_is_explained_by_the_condition),
-                T(a_named_claim_that_does_not_exist_is_reported),
-                T(without_cluster_rights_possible_causes_are_listed),
-                T(the_controller_reports_what_a_tenant_may_not_read),
-                T(a_withheld_channel_is_explained_by_the_report_of_the_controller),
-                T(a_full_partition_is_a_cause_only_for_pods_with_the_affinity),
+                T(a_pod_behind_a_start_gate_is_explained_by_its_event_and_by_the_condition),
                 T(the_event_of_the_pod_needs_no_cluster_rights),
-                T(a_misspelt_template_needs_no_cluster_rights),
-                T(a_list_that_fails_proves_nothing),
-                T(a_job_is_represented_by_the_pod_that_waits),
-                T(the_replacement_of_a_failed_pod_represents_the_job),
-                T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
-                T(a_node_that_withholds_is_explained),
-                T(a_node_that_the_plugin_excludes_is_explained),
-                T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
-                T(the_report_of_the_plugin_replaces_an_expired_event),
-                T(a_healthy_node_is_fine),
-                T(a_computedomain_that_is_not_ready_is_explained_by_its_conditions),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

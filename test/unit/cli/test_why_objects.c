@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers of `why` about jobs, nodes and ComputeDomains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/names.h"
+#include "api/reasons.h"
+#include "api/resources.h"
+#include "base/mem.h"
+#include "cli/tool_kinds.h"
+#include "unit/cli/why_world.h"
+
+static void a_job_is_represented_by_the_pod_that_waits(void **state) {
+        (void)state;
+        runs_on("train-1", "a1", NULL);
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0", .template = "bentch-channel" });
+        WHY("job/train", "job", COMMAND_PROBLEM);
+}
+
+/* failure: a Job keeps a failed pod and its replacement waits -> `why` explains the replacement */
+static void the_replacement_of_a_failed_pod_represents_the_job(void **state) {
+        (void)state;
+        pod_has_failed("train-1", "a1");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-2", .template = "bentch-channel" });
+        WHY("job/train", "job-replacement", COMMAND_PROBLEM);
+        runs_on("train-2", "a2", NULL);
+        WHY("job/train", "job-replacement-runs", COMMAND_FINE);
+        cluster_remove(cluster, &kube_pods, "team-b", "train-2");
+        WHY("job/train", "job-failed", COMMAND_PROBLEM);
+}
+
+static void a_pod_without_a_node_represents_the_job_before_one_that_starts(void **state) {
+        (void)state;
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1", .node = "a1" });
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-2", .template = "bentch-channel" });
+        WHY("job/train", "job-without-node", COMMAND_PROBLEM);
+}
+
+static void a_node_that_withholds_is_explained(void **state) {
+        (void)state;
+        cluster_withhold(cluster, "a2");
+        cluster_event(cluster, "Node", NULL, "a2", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (DriverNotFound): no NVIDIA driver "
+                      "under /");
+        WHY("node/a2", "node-withholds", COMMAND_PROBLEM);
+}
+
+static void put_plugin_with(const char *selector) {
+        cluster_put(cluster, &kube_daemonsets,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':[{"
+                    "'name':'compute-domains','command':['compute-domain-kubelet-plugin'],'env':[{'name':"
+                    "'POD_NODE_SELECTOR','value':'%s'}]}]}}},'status':{'desiredNumberScheduled':5,'"
+                    "currentNumberScheduled':5,'numberReady':5}}",
+                    selector);
+}
+
+/* failure: the plugin's node selector excludes a GPU node -> `why` names the selector */
+static void a_node_that_the_plugin_excludes_is_explained(void **state) {
+        (void)state;
+        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a2");
+        cluster_withhold(cluster, "a2");
+        put_plugin_with("{\\\"nodeSelector\\\":{\\\"pool\\\":\\\"gb200\\\"},\\\"nodeSelectorTerms\\\":[]}");
+        WHY("node/a2", "node-excluded", COMMAND_PROBLEM);
+        put_plugin_with("{\\\"nodeSelector\\\":{},\\\"nodeSelectorTerms\\\":[]}");
+        WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
+        put_plugin_with("");
+        WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
+}
+
+/* It offers its channel, and pods that use it would wait. */
+static void imex_of_the_host_is_named_for_a_node_that_offers_its_channel(void **state) {
+        (void)state;
+        cluster_event(cluster, "Node", NULL, "a2", "HostIMEXConflict", "nvidia-imex also runs on the host");
+        WHY("node/a2", "node-host-imex", COMMAND_PROBLEM);
+}
+
+/* The Event expires after an hour. */
+static void the_report_of_the_plugin_replaces_an_expired_event(void **state) {
+        (void)state;
+        cluster_withhold(cluster, "a2");
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-kubelet-plugin-a2','annotations':{'" IMEX_ANNOTATION_WITHHELD
+                    "':'FabricError: 2 of 4 GPUs are not registered'}},'spec':{'nodeName':'a2','containers':"
+                    "[{'name':'compute-domains','command':['compute-domain-kubelet-plugin']}]},'status':{'"
+                    "phase':'Running',"
+                    "'conditions':[{'type':'Ready','status':'True'}]}}");
+        WHY("node/a2", "node-report", COMMAND_PROBLEM);
+}
+
+static void a_healthy_node_is_fine(void **state) {
+        (void)state;
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a1");
+        WHY("node/a1", "node-fine", COMMAND_FINE);
+}
+
+static void a_computedomain_that_is_not_ready_is_explained_by_its_conditions(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'NotReady','nodesReady':1,'nodesWanted':2,'nodes':[" MEMBER(
+                               "a0", CLUSTER_A,
+                               "0") "],'conditions':[{'type':'Ready','status':'False','reason':"
+                                    "'NodeFailing','message':'a1: IMEX daemon is BACKOFF: another "
+                                    "nvidia-imex on this node owns the driver\\u0027s only IMEX session'},"
+                                    "{'type':'PeersConnected','status':'False','reason':'PeersMissing','"
+                                    "message':'a0 misses 1 peer'}]");
+        WHY("computedomain/bench", "domain", COMMAND_PROBLEM);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, why_set_up, why_tear_down)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                T(a_job_is_represented_by_the_pod_that_waits),
+                T(the_replacement_of_a_failed_pod_represents_the_job),
+                T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
+                T(a_node_that_withholds_is_explained),
+                T(a_node_that_the_plugin_excludes_is_explained),
+                T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
+                T(the_report_of_the_plugin_replaces_an_expired_event),
+                T(a_healthy_node_is_fine),
+                T(a_computedomain_that_is_not_ready_is_explained_by_its_conditions),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
