@@ -28,6 +28,9 @@ static const char *not_running(struct doctor *d, const struct pod_object *p, con
         for (size_t i = 0; i < p->n_init_statuses && !why; i++) {
                 const struct container_status *x = &p->init_statuses[i];
                 const struct pod_container_why *w = x->state.waiting ? x->state.waiting : x->last;
+                bool ended = x->state.terminated && streq(x->state.terminated->reason, "Completed");
+                if (ended || (x->state.started && pod_object_is_sidecar(p, x->name)))
+                        continue;
                 if (x->state.started)
                         return arena_printf(
                                 d->a, "the init container %s still runs: kubectl -n %s logs %s -c %s",

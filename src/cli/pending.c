@@ -243,6 +243,13 @@ static bool diagnose_withheld(struct pod_case *c, const struct inventory *inv, c
         return true;
 }
 
+static bool limits_gpus(const struct container *list, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (jd_pair_get(list[i].limits, list[i].n_limits, "nvidia.com/gpu"))
+                        return true;
+        return false;
+}
+
 /* Whether the pod also needs devices of other drivers, or GPUs of a device plugin. */
 static bool needs_gpus(const struct pod_case *c) {
         for (size_t i = 0; i < c->pod->n_claims; i++) {
@@ -252,11 +259,8 @@ static bool needs_gpus(const struct pod_case *c) {
                 if (claim && claim != c->claim && !claim->claim.allocated)
                         return true;
         }
-        for (size_t i = 0; i < c->pod->n_containers; i++)
-                if (jd_pair_get(c->pod->containers[i].limits, c->pod->containers[i].n_limits,
-                                "nvidia.com/gpu"))
-                        return true;
-        return false;
+        return limits_gpus(c->pod->containers, c->pod->n_containers) ||
+               limits_gpus(c->pod->init_containers, c->pod->n_init_containers);
 }
 
 /* Whether the scheduler also gives reasons that concern neither channels nor GPUs. */

@@ -318,21 +318,6 @@ static bool diagnose_container(struct pod_case *c) {
         return false;
 }
 
-/* An init container runs, so the kubelet has prepared all claims: it does that before it starts any. */
-static bool diagnose_init(struct pod_case *c) {
-        for (size_t i = 0; i < c->pod->n_init_statuses; i++) {
-                const struct container_status *s = &c->pod->init_statuses[i];
-                if (!s->state.started)
-                        continue;
-                if (c->asks)
-                        diagnosis_line(c->d, TERM_OK, "channel", "prepared");
-                diagnosis_hint(c->d, "The init container %s runs.", s->name);
-                c->d->fine = true;
-                return true;
-        }
-        return false;
-}
-
 /* The newest Event of the kubelet about the start of the pod; NULL: none. It mounts volumes before it
  * prepares claims, and pulls images after that. */
 static const struct event_object *newest_event(const struct pod_case *c) {
@@ -361,6 +346,42 @@ static bool diagnose_event(struct pod_case *c, const struct event_object *e) {
                 diagnosis_add(c->d, reason_cause(CAUSE_CONTAINER_FAILED), NULL, "%s: %s", e->reason,
                               str_or(e->message, ""));
         }
+        return true;
+}
+
+/* The init container that runs: one that the others wait for, if there is any, or else the last sidecar.
+ * NULL: none runs. */
+static const struct container_status *running_init(const struct pod_case *c) {
+        const struct container_status *sidecar = NULL;
+        for (size_t i = 0; i < c->pod->n_init_statuses; i++) {
+                const struct container_status *s = &c->pod->init_statuses[i];
+                if (!s->state.started)
+                        continue;
+                if (!pod_object_is_sidecar(c->pod, s->name))
+                        return s;
+                sidecar = s;
+        }
+        return sidecar;
+}
+
+/* An init container runs, so the kubelet has prepared all claims: it does that before it starts any. An image
+ * of another container may be pulled beside a sidecar. */
+static bool diagnose_init(struct pod_case *c, const struct event_object *e) {
+        const struct container_status *s = running_init(c);
+        if (!s)
+                return false;
+        bool sidecar = pod_object_is_sidecar(c->pod, s->name);
+        if (sidecar && e && (streq(e->reason, "Pulling") || streq(e->reason, "Failed")) &&
+            event_object_time(e) >= s->state.started)
+                return diagnose_event(c, e);
+        if (c->asks)
+                diagnosis_line(c->d, TERM_OK, "channel", "prepared");
+        if (sidecar)
+                diagnosis_hint(c->d, "The sidecar %s runs. The other containers start when it has started.",
+                               s->name);
+        else
+                diagnosis_hint(c->d, "The init container %s runs.", s->name);
+        c->d->fine = true;
         return true;
 }
 
@@ -404,7 +425,7 @@ void prepare_diagnose(struct pod_case *c) {
                               c->pod->node);
                 return;
         }
-        if (diagnose_container(c) || diagnose_init(c) || diagnose_event(c, newest) ||
+        if (diagnose_container(c) || diagnose_init(c, newest) || diagnose_event(c, newest) ||
             named_claim_diagnose_ending(c))
                 return;
         if (c->prepare && c->prepare->message) {

@@ -18,6 +18,11 @@ static void check_containers(struct pod_case *c) {
         for (size_t i = 0; i < c->pod->n_containers; i++)
                 if (container_has(&c->pod->containers[i], c->asks->name))
                         message_add(&names, "%s", c->pod->containers[i].name);
+        for (size_t i = 0; i < c->pod->n_init_containers; i++) {
+                const struct container *x = &c->pod->init_containers[i];
+                if (pod_object_is_sidecar(c->pod, x->name) && container_has(x, c->asks->name))
+                        message_add(&names, "%s", x->name);
+        }
         const char *list = message_end(&names, c->d->a);
         if (*list) {
                 diagnosis_line(c->d, TERM_OK, "container", "%s has the channel", list);

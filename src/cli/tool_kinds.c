@@ -26,6 +26,7 @@ static const struct jd_field f_container[] = {
         JD_LIST(struct container, "resources>claims", claims, struct container_claim, f_container_claim),
         JD_MAP(struct container, "resources>limits", limits),
         JD_LIST(struct container, "env", env, struct jd_pair, f_env),
+        JD_STR(struct container, "restartPolicy", restart_policy),
         JD_END,
 };
 static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reason", reason),
@@ -65,6 +66,7 @@ const struct jd_field pod_object_fields[] = {
         JD_OBJ(struct pod_object, "spec", selector, node_selector_spec_fields),
         JD_STR(struct pod_object, "spec>restartPolicy", restart_policy),
         JD_LIST(struct pod_object, "spec>containers", containers, struct container, f_container),
+        JD_LIST(struct pod_object, "spec>initContainers", init_containers, struct container, f_container),
         JD_LIST(struct pod_object, "spec>resourceClaims", claims, struct pod_claim, f_pod_claim),
         JD_LIST(struct pod_object, "spec>affinity>podAffinity>requiredDuringSchedulingIgnoredDuringExecution",
                 affinity, struct pod_affinity_term, f_term),
@@ -106,6 +108,13 @@ const char *pod_object_label(const struct pod_object *p, const char *key) {
 
 bool pod_object_ready(const struct pod_object *p) {
         return condition_true(p->conditions, p->n_conditions, "Ready");
+}
+
+bool pod_object_is_sidecar(const struct pod_object *p, const char *container) {
+        for (size_t i = 0; i < p->n_init_containers; i++)
+                if (streq(p->init_containers[i].name, container))
+                        return streq(p->init_containers[i].restart_policy, "Always");
+        return false;
 }
 
 int64_t pod_object_deleted(const struct pod_object *p) {

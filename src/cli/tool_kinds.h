@@ -30,6 +30,7 @@ struct container {
         size_t n_claims;
         struct jd_pair *limits, *env; /* an env without a value has NULL */
         size_t n_limits, n_env;
+        const char *restart_policy; /* "Always" of an init container: it is a sidecar */
 };
 
 /* The program that the container runs: the last part of the path of its command; "": that of its image. */
@@ -71,8 +72,8 @@ struct pod_object {
         int64_t grace; /* metadata.deletionGracePeriodSeconds: o.meta.deleted is later than the request */
         struct condition *conditions;
         size_t n_conditions;
-        struct container *containers;
-        size_t n_containers;
+        struct container *containers, *init_containers;
+        size_t n_containers, n_init_containers;
         struct container_status *init_statuses, *statuses;
         size_t n_init_statuses, n_statuses;
         struct pod_claim *claims, *claim_statuses;
@@ -96,6 +97,8 @@ bool pod_object_is_plugin(const struct pod_object *p, const char *program);
 const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c);
 const char *pod_object_label(const struct pod_object *p, const char *key);
 bool pod_object_ready(const struct pod_object *p);
+/* Whether the init container of this name runs beside the containers of the Pod, and not before them. */
+bool pod_object_is_sidecar(const struct pod_object *p, const char *container);
 /* When the deletion of the Pod was requested; 0: it is not being deleted. */
 int64_t pod_object_deleted(const struct pod_object *p);
 

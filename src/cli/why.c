@@ -111,19 +111,46 @@ static bool owned_by(const struct pod_object *p, const char *name) {
         return false;
 }
 
+/* Whether both belong to the same Job, which may be one of several of a JobSet. */
+static bool have_same_job(const struct pod_object *a, const struct pod_object *b) {
+        static const char *const labels[] = { "batch.kubernetes.io/job-name", "job-name" };
+        for (size_t i = 0; i < ARRAY_LEN(labels); i++)
+                if (!streq(pod_object_label(a, labels[i]), pod_object_label(b, labels[i])))
+                        return false;
+        return true;
+}
+
+/* Whether a later pod of the Job has succeeded in the place of a failed one: with the same index or, if the
+ * Job has no indices, created after the other had failed. */
+static bool pod_is_replaced(const struct view *v, const struct pod_object *failed, const char *name) {
+        static const char label[] = "batch.kubernetes.io/job-completion-index";
+        const char *index = pod_object_label(failed, label);
+        const struct condition *ready = condition_find(failed->conditions, failed->n_conditions, "Ready");
+        int64_t end =
+                ready && ready->since > failed->o.meta.created ? ready->since : failed->o.meta.created + 1;
+        VIEW_EACH(v, VIEW_PODS, struct pod_object, p)
+        if (streq(p->phase, "Succeeded") && streq(p->o.meta.ns, failed->o.meta.ns) && owned_by(p, name) &&
+            have_same_job(p, failed) &&
+            (index ? streq(pod_object_label(p, label), index) : p->o.meta.created >= end))
+                return true;
+        return false;
+}
+
 /* Pods that wait come first: without a node, then without a running container. Ended pods come last: a Job
- * keeps its failed pods next to their replacements. */
-static int pod_rank(const struct pod_object *p) {
+ * keeps its failed pods next to their replacements. A failed pod counts no longer if its replacement has
+ * succeeded. */
+static int pod_rank(const struct view *v, const struct pod_object *p, const char *name) {
         if (streq(p->phase, "Succeeded"))
                 return 4;
         if (streq(p->phase, "Failed"))
-                return 3;
+                return pod_is_replaced(v, p, name) ? 5 : 3;
         return pod_runs(p) ? 2 : p->node ? 1 : 0;
 }
 
 bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {
         const struct pod_object *first = NULL;
         size_t n = 0, runs = 0, pending = 0;
+        int rank = 0;
         diagnosis_needs(d, VIEW_PODS, ns);
         VIEW_EACH(d->v, VIEW_PODS, struct pod_object, p) {
                 if (!streq(p->o.meta.ns, ns) || !owned_by(p, name))
@@ -131,8 +158,11 @@ bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {
                 n++;
                 runs += pod_runs(p);
                 pending += !p->node;
-                if (!first || pod_rank(p) < pod_rank(first))
-                        first = p;
+                int its = pod_rank(d->v, p, name);
+                if (first && its >= rank)
+                        continue;
+                first = p;
+                rank = its;
         }
         if (first) {
                 diagnose_found(d, first);

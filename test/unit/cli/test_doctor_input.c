@@ -97,6 +97,38 @@ static void an_unusable_answer_of_a_node_is_skipped(void **state) {
         }
 }
 
+/* failure: a sidecar runs, or an init container has failed before -> doctor names why the plugin does not run
+ */
+static void an_init_container_that_blocks_nothing_is_not_the_reason(void **state) {
+        static const char *const statuses[] = {
+                "{'name':'mesh','state':{'running':{'startedAt':'2026-11-27T11:00:00Z'}}}",
+                "{'name':'init','state':{'terminated':{'reason':'Completed'}},'lastState':{'terminated':{'"
+                "reason':"
+                "'Error'}}}"
+        };
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+                struct doctor_test x;
+                begin_healthy();
+                cluster_put(
+                        cluster, &kube_pods,
+                        "{'metadata':{'namespace':'" CLUSTER_NS
+                        "','name':'compute-domains-kubelet-plugin-a0','labels':{}},'spec':{'nodeName':'a0','"
+                        "initContainers':[{'name':'init'},{'name':'mesh','restartPolicy':'Always'}],'"
+                        "containers':[{'name':'compute-domains','image':'" IMAGE
+                        "','command':['compute-domain-kubelet-plugin']}]},'status':{'phase':'Pending','"
+                        "initContainerStatuses':[%s],'containerStatuses':[{'name':'compute-domains','state':{"
+                        "'"
+                        "waiting':{'reason':'ErrImagePull','message':'not found'}}}]}}",
+                        statuses[i]);
+                examine(&x, cluster_source(cluster), DOCTOR_NODE);
+                if (!strstr(buf_str(&x.t.out), "does not run: ErrImagePull: not found"))
+                        fail_msg("%s: %s", statuses[i], buf_str(&x.t.out));
+                examined(&x);
+                end_cluster();
+        }
+}
+
 /* A program in a container may end with 127, which a shell uses for a missing program. */
 static void a_missing_program_in_a_container_is_not_a_missing_kubectl(void **state) {
         struct doctor_test x;
@@ -347,6 +379,7 @@ int main(void) {
                 cmocka_unit_test(what_cannot_be_read_is_skipped_and_no_finding),
                 cmocka_unit_test(a_tenant_learns_which_permissions_are_missing),
                 cmocka_unit_test(an_unusable_answer_of_a_node_is_skipped),
+                cmocka_unit_test(an_init_container_that_blocks_nothing_is_not_the_reason),
                 cmocka_unit_test(a_missing_program_in_a_container_is_not_a_missing_kubectl),
                 cmocka_unit_test(a_node_cannot_write_control_characters_or_long_names),
                 cmocka_unit_test(a_plugin_in_an_unknown_namespace_is_not_missing),

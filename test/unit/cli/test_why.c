@@ -251,6 +251,67 @@ static void an_earlier_refusal_is_no_cause_while_an_init_container_runs(void **s
         WHY("train-0", "init-runs", COMMAND_FINE);
 }
 
+/* ---- sidecars: init containers that run beside the containers ---- */
+
+#define WAITS "{'waiting':{'reason':'PodInitializing'}}"
+#define RUNNING "{'running':{'startedAt':'2026-11-27T11:58:30Z'}}"
+
+/* The init container `fetch` and the sidecar `proxy`, with these states. */
+static void pod_with_sidecar(const char *fetch, const char *proxy) {
+        _cleanup_(freep) char *status = xasprintf(
+                ",'initContainerStatuses':[{'name':'proxy','state':%s},{'name':'fetch','state':%s}],"
+                "'containerStatuses':[{'name':'main','state':" WAITS "}]",
+                proxy, fetch);
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster, &(struct cluster_pod){
+                                         .name = "train-0",
+                                         .claim = "train-0.channel",
+                                         .node = "a0",
+                                         .more = ",'initContainers':[{'name':'proxy','restartPolicy':'Always'"
+                                                 "},{'name':'fetch'}]",
+                                         .status = status });
+}
+
+/* failure: a sidecar runs while another container starts -> `why` names what the pod waits for */
+static void a_sidecar_is_no_init_container_that_the_pod_waits_for(void **state) {
+        (void)state;
+        pod_with_sidecar(RUNNING, RUNNING);
+        WHY("train-0", "init-runs", COMMAND_FINE);
+        pod_with_sidecar("{'terminated':{'reason':'Completed'}}", RUNNING);
+        cluster_event(cluster, "Pod", "team-b", "train-0", "FailedPrepareDynamicResources",
+                      "Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
+        WHY("train-0", "sidecar-runs", COMMAND_FINE);
+        cluster_event(cluster, "Pod", "team-b", "train-0", "Pulling", "Pulling image example.com/train");
+        WHY("train-0", "sidecar-pulling", COMMAND_FINE);
+}
+
+static void a_sidecar_that_crashes_is_the_cause(void **state) {
+        (void)state;
+        pod_with_sidecar(WAITS, "{'waiting':{'reason':'CrashLoopBackOff','message':'back-off 40s'}}");
+        WHY("train-0", "sidecar-crashes", COMMAND_PROBLEM);
+}
+
+static void runs_with(const char *init_containers) {
+        _cleanup_(freep) char *more = xasprintf(",'initContainers':[%s]", init_containers);
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0",
+                                                        .claim = "train-0.channel",
+                                                        .node = "a0",
+                                                        .phase = "Running",
+                                                        .status = RUNS,
+                                                        .more = more,
+                                                        .containers = "{'name':'main'}" });
+}
+
+/* An init container that has ended has no channel any more. */
+static void a_sidecar_can_have_the_channel_of_the_pod(void **state) {
+        (void)state;
+        runs_with("{'name':'proxy','restartPolicy':'Always','resources':{'claims':[{'name':'channel'}]}}");
+        WHY("train-0", "sidecar-has-channel", COMMAND_FINE);
+        runs_with("{'name':'proxy','resources':{'claims':[{'name':'channel'}]}}");
+        WHY("train-0", "no-claim-in-container", COMMAND_PROBLEM);
+}
+
 static void a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver(void **state) {
         (void)state;
         pod_is_created("Failed to prepare dynamic resources: a0: no IMEX daemon runs on this node yet");
@@ -362,6 +423,9 @@ int main(void) {
                 T(a_kubelet_that_may_not_read_the_claim_yet_retries),
                 T(an_earlier_refusal_is_no_cause_while_an_image_is_pulled),
                 T(an_earlier_refusal_is_no_cause_while_an_init_container_runs),
+                T(a_sidecar_is_no_init_container_that_the_pod_waits_for),
+                T(a_sidecar_that_crashes_is_the_cause),
+                T(a_sidecar_can_have_the_channel_of_the_pod),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
                 T(a_daemon_of_the_standing_domain_is_found),

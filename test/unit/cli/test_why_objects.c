@@ -34,6 +34,34 @@ static void the_replacement_of_a_failed_pod_represents_the_job(void **state) {
         WHY("job/train", "job-failed", COMMAND_PROBLEM);
 }
 
+/* A pod of a Job with this index, or without one (NULL), which was created and has ended at these times. */
+static void pod_has_ended(const char *name, const char *phase, const char *index, const char *times) {
+        _cleanup_(freep) char *label =
+                index ? xasprintf(",'batch.kubernetes.io/job-completion-index':'%s'", index) : xstrdup("");
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'%s','labels':{'job-name':'train'%s},"
+                    "'creationTimestamp':'2026-11-27T11:%.5sZ'},'spec':{'nodeName':'a0','containers':[{'name'"
+                    ":'main'}]},'status':{'phase':'%s','conditions':[{'type':'Ready','status':'False','"
+                    "lastTransitionTime':'2026-11-27T11:%sZ'}]}}",
+                    name, label, times, phase, times + 6);
+}
+
+/* failure: a finished Job keeps the pod of a failed attempt -> `why` reports no problem */
+static void a_failed_pod_whose_replacement_has_succeeded_does_not_represent_the_job(void **state) {
+        (void)state;
+        pod_has_ended("train-a", "Failed", NULL, "10:00 20:00");
+        pod_has_ended("train-b", "Succeeded", NULL, "20:01 30:00");
+        WHY("job/train", "job-finished", COMMAND_FINE);
+        /* It ran beside the failed pod. */
+        pod_has_ended("train-b", "Succeeded", NULL, "10:00 30:00");
+        WHY("job/train", "job-half-failed", COMMAND_PROBLEM);
+        pod_has_ended("train-a", "Failed", "0", "10:00 20:00");
+        pod_has_ended("train-b", "Succeeded", "0", "20:01 30:00");
+        WHY("job/train", "job-finished", COMMAND_FINE);
+        pod_has_ended("train-b", "Succeeded", "1", "20:01 30:00");
+        WHY("job/train", "job-half-failed", COMMAND_PROBLEM);
+}
+
 static void a_pod_without_a_node_represents_the_job_before_one_that_starts(void **state) {
         (void)state;
         cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-1", .node = "a1" });
@@ -119,6 +147,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_job_is_represented_by_the_pod_that_waits),
                 T(the_replacement_of_a_failed_pod_represents_the_job),
+                T(a_failed_pod_whose_replacement_has_succeeded_does_not_represent_the_job),
                 T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
                 T(a_node_that_withholds_is_explained),
                 T(a_node_that_the_plugin_excludes_is_explained),
