@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "api/resources.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "cli/tool_kinds.h"
 
 /* ---- the manifest ---- */
 
@@ -284,43 +286,140 @@ static struct recorded_kind *recorded(struct bundle_writer *w, const struct kube
         return &w->kinds[w->n++];
 }
 
-/* Variables that set the driver's mode. Others may be secrets. */
-static bool env_is_kept(const char *name) {
-        return str_starts(name, "IMEX_") || streq(name, "FEATURE_GATES");
+/* Whether the value of a variable is kept: the chart sets it, in a container of the driver, or it decides
+ * about NVLink in any container. Users can add other variables, whose values may be secrets. */
+static bool env_is_kept(const char *name, bool of_driver) {
+        static const char *const prefixes[] = { "IMEX_", "CD_DAEMON_", "LEADER_ELECTION_", "KUBELET_",
+                                                "KUBE_API_" };
+        static const char *const names[] = {
+                "ADDITIONAL_NAMESPACES",
+                "ADDITIONAL_XIDS_TO_IGNORE",
+                "ALT_PROC_DEVICES_PATH",
+                "APPLY_CRDS",
+                "AUTO_DOMAINS",
+                "CDI_ROOT",
+                "CHANNEL_NODES",
+                "CHECKPOINT_LAYOUT",
+                "CONTROLLER_DEPLOYMENT",
+                "CONTROLLER_SELECTOR",
+                "EVICT_AFTER_MINUTES",
+                "FEATURE_GATES",
+                "FRESH_POD_PER_DOMAIN",
+                "GPU_ADDITIONAL_GIDS",
+                "GPU_CLIQUE_LABEL_ENABLED",
+                "GPU_IPC_SOCKETS",
+                "HEALTHCHECK_PORT",
+                "HOST_ROOT",
+                "HTTP_ENDPOINT",
+                "IMAGE_NAME",
+                "LOGGING_FORMAT",
+                "LOG_VERBOSITY",
+                "LOG_VERBOSITY_CD_DAEMON",
+                "MASK_NVIDIA_DRIVER_PARAMS",
+                "MAX_NODES_PER_IMEX_DOMAIN",
+                "METRICS_PATH",
+                "NAMESPACE",
+                "NODE_NAME",
+                "NVIDIA_CDI_HOOK_PATH",
+                "NVIDIA_DRIVER_ROOT",
+                "NVIDIA_MIG_CONFIG_DEVICES",
+                "NVIDIA_VISIBLE_DEVICES",
+                "POD_NAME",
+                "POD_NODE_SELECTOR",
+                "RACK_DOMAINS",
+                "RACK_NAME_FROM_NODE_LABEL",
+                "RETRY_PREPARES",
+                "TRUST_CONTAINER_TOOLKIT",
+                "UNINSTALL_TIMEOUT",
+        };
+        for (size_t i = 0; of_driver && name && i < ARRAY_LEN(prefixes); i++)
+                if (str_starts(name, prefixes[i]))
+                        return true;
+        return (of_driver && has_string(names, ARRAY_LEN(names), name)) || streq(name, "NCCL_MNNVL_ENABLE");
 }
 
-static void strip_env(yyjson_mut_val *spec, const char *containers) {
-        yyjson_mut_val *c, *env;
-        size_t i, n, k, m;
-        yyjson_mut_arr_foreach(yyjson_mut_obj_get(spec, containers), i, n, c) yyjson_mut_arr_foreach(
-                yyjson_mut_obj_get(c, "env"), k, m,
-                env) if (!env_is_kept(yyjson_mut_get_str(yyjson_mut_obj_get(env, "name"))))
-                yyjson_mut_obj_remove_key(env, "value");
+static void strip_env(yyjson_mut_val *container, bool of_driver) {
+        yyjson_mut_val *env;
+        size_t i, n;
+        yyjson_mut_arr_foreach(yyjson_mut_obj_get(container, "env"), i, n, env) {
+                const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(env, "name"));
+                if (!env_is_kept(name, of_driver))
+                        yyjson_mut_obj_remove_key(env, "value");
+        }
+}
+
+/* Whether the container runs a program of the driver, as workload_object_is_of_driver() decides. */
+static bool runs_driver(yyjson_mut_val *container) {
+        const char *first =
+                yyjson_mut_get_str(yyjson_mut_arr_get_first(yyjson_mut_obj_get(container, "command")));
+        const struct container c = { .command = &first, .n_command = 1 };
+        return first && container_is_of_driver(&c);
+}
+
+/* Arguments, probes and hooks of other programs may contain passwords. The first word of a command is kept:
+ * it shows which program the container runs. */
+static void strip_container(yyjson_mut_val *container) {
+        static const char *const others[] = { "args", "livenessProbe", "readinessProbe", "startupProbe",
+                                              "lifecycle" };
+        bool of_driver = runs_driver(container);
+        strip_env(container, of_driver);
+        if (of_driver)
+                return;
+        yyjson_mut_val *command = yyjson_mut_obj_get(container, "command");
+        while (yyjson_mut_arr_size(command) > 1)
+                yyjson_mut_arr_remove_last(command);
+        for (size_t i = 0; i < ARRAY_LEN(others); i++)
+                yyjson_mut_obj_remove_key(container, others[i]);
+}
+
+static void strip_containers(yyjson_mut_val *spec) {
+        static const char *const lists[] = { "containers", "initContainers", "ephemeralContainers" };
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+                yyjson_mut_val *container;
+                size_t k, n;
+                yyjson_mut_arr_foreach(yyjson_mut_obj_get(spec, lists[i]), k, n, container)
+                        strip_container(container);
+        }
 }
 
 static void strip(yyjson_mut_val *object) {
         yyjson_mut_val *meta = yyjson_mut_obj_get(object, "metadata"),
                        *spec = yyjson_mut_obj_get(object, "spec");
-        yyjson_mut_val *inner = yyjson_mut_obj_get(yyjson_mut_obj_get(spec, "template"), "spec");
-        static const char *const lists[] = { "containers", "initContainers", "ephemeralContainers" };
         yyjson_mut_obj_remove_key(meta, "managedFields");
         yyjson_mut_obj_remove_key(yyjson_mut_obj_get(meta, "annotations"),
                                   "kubectl.kubernetes.io/last-applied-configuration");
-        for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-                strip_env(spec, lists[i]);
-                strip_env(inner, lists[i]);
-        }
+        strip_containers(spec);
+        strip_containers(yyjson_mut_obj_get(yyjson_mut_obj_get(spec, "template"), "spec"));
 }
 
 struct recording {
         struct recorded_kind *kind;
         source_object_fn *fn;
         void *u;
+        bool incomplete; /* an object is left out that may belong to the driver */
 };
+
+/* Whether the object is recorded: of Deployments and DaemonSets, only the driver's. */
+static bool is_recorded(struct recording *r, yyjson_val *object) {
+        if (r->kind->res != &tool_kinds_deployments && r->kind->res != &kube_daemonsets)
+                return true;
+        struct arena *a = arena_new(4 << 10);
+        struct workload_object w = { 0 };
+        struct err e;
+        bool decoded = jd_decode(workload_object_fields, object, "", a, &w, &e) == 0;
+        bool is = decoded && workload_object_is_of_driver(&w);
+        r->incomplete = r->incomplete || !decoded;
+        arena_free(a);
+        return is;
+}
 
 static void record_object(void *u, yyjson_val *object) {
         struct recording *r = u;
         size_t n;
+        if (!is_recorded(r, object)) {
+                r->fn(r->u, object);
+                return;
+        }
         yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
         yyjson_mut_val *copy = yyjson_val_mut_copy(doc, object);
         strip(copy);
@@ -338,7 +437,7 @@ static void record_object(void *u, yyjson_val *object) {
 static int writer_list(struct source *s, const struct source_query *q, source_object_fn *fn, void *u,
                        struct err *e) {
         struct bundle_writer *w = CONTAINER(s, struct bundle_writer, source);
-        struct recording r = { recorded(w, q->res), fn, u };
+        struct recording r = { .kind = recorded(w, q->res), .fn = fn, .u = u };
         int result = w->from->list(w->from, q, record_object, &r, e);
         struct recorded_list x = { .ns = xstrdup_or_null(q->ns), .name = xstrdup_or_null(q->name) };
         if (result < 0) {
@@ -347,6 +446,9 @@ static int writer_list(struct source *s, const struct source_query *q, source_ob
                                                      : VIEW_PARTIAL;
                 x.not_served = e->kind == ERR_NOT_FOUND;
                 x.why = xstrdup(e->msg);
+        } else if (r.incomplete) {
+                x.state = VIEW_PARTIAL;
+                x.why = xstrdup("an object could not be decoded");
         }
         GROW(r.kind->lists, r.kind->n, r.kind->cap);
         r.kind->lists[r.kind->n++] = x;

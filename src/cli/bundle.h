@@ -24,8 +24,9 @@ int bundle_open(const char *path, const char *ns, struct source **ret, struct er
 int bundle_read_tar(struct str tar, const char *ns, struct source **ret, struct err *e);
 
 /* A bundle that is being written. It contains everything that a source delivers through it: pass `source` to
- * view_init(). Values of environment variables, except IMEX_*, and annotations of
- * `kubectl apply` are left out. */
+ * view_init(), except Deployments and DaemonSets of other applications. Left out are values of environment
+ * variables, except those that the chart sets, arguments, probes and hooks of other programs than the
+ * driver's, and annotations of `kubectl apply`. */
 struct bundle_writer;
 struct bundle_writer *bundle_writer_new(struct source *from);
 struct source *bundle_writer_source(struct bundle_writer *w);

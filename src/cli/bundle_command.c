@@ -73,16 +73,44 @@ static int bundle_run(struct cli *c) {
         return COMMAND_FINE;
 }
 
+/* Appends the content of a bundle to the page of the documentation. */
+static void bundle_page(struct buf *out) {
+        static const struct {
+                const char *kinds, *which;
+        } rows[] = {
+                { "Pods, Events, ResourceQuotas, NetworkPolicies",
+                  "of the namespace and of the driver's namespace, or of all with `--all-namespaces`; Events "
+                  "of Nodes" },
+                { "Deployments, DaemonSets",
+                  "of this driver and of the Go driver. A workload with a program of the same name counts" },
+                { "ComputeDomains, ResourceClaims, ResourceClaimTemplates, ComputeDomainCliques",
+                  "of all namespaces, or of the namespace if you may not list all" },
+                { "Nodes, ResourceSlices, DeviceClasses, ComputeDomainFabrics, ValidatingAdmissionPolicies "
+                  "and their bindings",
+                  "all" },
+                { "Namespaces, Leases", "the driver's namespace, and the Leases in it" },
+                { "CustomResourceDefinitions", "those of ComputeDomains" },
+        };
+        buf_adds(out, "\n| Objects | Which |\n|---|---|\n");
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+                buf_addf(out, "| %s | %s |\n", rows[i].kinds, rows[i].which);
+        buf_adds(out, "\n`bundle.json` states which lists are complete. `managedFields` and the "
+                      "annotation of `kubectl apply` are left\nout.\n");
+}
+
 const struct command command_bundle = {
         .name = "bundle",
         .args = "[FILE]",
         .summary = "write the objects that the other commands read into a file",
         .text = "Writes a tar file with the objects that the other commands read, for a bug report or for "
-                "`--from`. It contains the pods and "
-                "Events of the namespace and of the driver's namespace; with `--all-namespaces` those of all "
-                "namespaces. It contains no "
-                "Secrets, and no values of environment variables except `IMEX_*` and "
-                "`FEATURE_GATES`.",
+                "`--from`. It contains the pods and Events of the namespace and of the driver's namespace; "
+                "with `--all-namespaces` those of all namespaces. Deployments and DaemonSets of other "
+                "applications are left out.\n\n"
+                "It contains no Secrets, and no arguments, probes, hooks and values of environment variables "
+                "of other programs, except `NCCL_MNNVL_ENABLE`. The driver's containers keep the values of "
+                "the variables that the chart "
+                "sets. Names, labels, annotations and messages remain: read the file before you publish it.",
         .reads = true,
+        .page = bundle_page,
         .run = bundle_run,
 };

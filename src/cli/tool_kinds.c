@@ -186,6 +186,12 @@ const struct jd_field workload_object_fields[] = {
         JD_END,
 };
 
+bool container_is_of_driver(const struct container *c) {
+        static const char *const programs[] = { "compute-domain-controller", "compute-domain-kubelet-plugin",
+                                                "gpu-kubelet-plugin", CD_DAEMON_OBJECT };
+        return has_string(programs, ARRAY_LEN(programs), container_program(c));
+}
+
 bool workload_object_runs(const struct workload_object *w, const char *program) {
         return container_find(w->containers, w->n_containers, program);
 }
@@ -225,6 +231,13 @@ bool pod_object_is_plugin(const struct pod_object *p, const char *program) {
         const struct container *c = container_find(p->containers, p->n_containers, program);
         return c && (streq(c->name, "compute-domains") || streq(c->name, "gpus")) &&
                !are_go(p->containers, p->n_containers);
+}
+
+bool workload_object_is_of_driver(const struct workload_object *w) {
+        for (size_t i = 0; i < w->n_containers; i++)
+                if (container_is_of_driver(&w->containers[i]))
+                        return true;
+        return workload_object_is_go(w);
 }
 
 bool workload_object_is_go(const struct workload_object *w) {

@@ -152,6 +152,10 @@ struct workload_object {
 };
 extern const struct jd_field workload_object_fields[];
 bool workload_object_runs(const struct workload_object *w, const char *program);
+/* Whether the container runs a program of this driver, or one of the Go driver with the same name. */
+bool container_is_of_driver(const struct container *c);
+/* Whether it belongs to this driver or to the Go driver. */
+bool workload_object_is_of_driver(const struct workload_object *w);
 /* Whether it belongs to the Go driver and manages ComputeDomains. */
 bool workload_object_is_go(const struct workload_object *w);
 /* Whether it runs a program of this driver. The Go driver has programs of the same names. */

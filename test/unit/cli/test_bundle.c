@@ -351,8 +351,9 @@ static void values_of_environment_variables_are_left_out(void **state) {
                 struct cluster *c = cluster_new();
                 _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
                 cluster_put(c, &kube_pods,
-                            "{'metadata':{'namespace':'n','name':'p'},'spec':{'%s':[{'name':'x','env':[{"
-                            "'name':'PASSWORD','value':'hunter2'},{'name':'IMEX_X','value':'kept'}]}]}}",
+                            "{'metadata':{'namespace':'n','name':'p'},'spec':{'%s':[{'name':'x','command':['"
+                            "/bin/compute-domain-controller'],'env':[{'name':'PASSWORD','value':'hunter2'},{'"
+                            "name':'IMEX_X','value':'kept'}]}]}}",
                             lists[i]);
                 struct bundle_writer *w = bundle_writer_new(cluster_source(c));
                 assert_true(listed(bundle_writer_source(w), &all_pods) > 0);
@@ -363,6 +364,148 @@ static void values_of_environment_variables_are_left_out(void **state) {
                 bundle_writer_free(w);
                 cluster_free(c);
         }
+}
+
+/* Writes a bundle of a list. The caller frees both. */
+static struct bundle_writer *written(struct cluster *c, const struct kube_resource *res, struct buf *tar) {
+        struct bundle_writer *w = bundle_writer_new(cluster_source(c));
+        assert_true(listed(bundle_writer_source(w), &(struct source_query){ .res = res }) >= 0);
+        bundle_writer_render(w, tar);
+        return w;
+}
+
+/* failure: a container has a password in its arguments, a probe or a hook -> no bundle contains it */
+static void arguments_probes_and_hooks_of_other_programs_are_left_out(void **state) {
+        static const char *const members[] = {
+                "'command':['server','--password=hunter2']",
+                "'args':['--password=hunter2']",
+                "'livenessProbe':{'exec':{'command':['x','hunter2']}}",
+                "'readinessProbe':{'httpGet':{'httpHeaders':[{'name':'Authorization','value':'hunter2'}]}}",
+                "'startupProbe':{'exec':{'command':['hunter2']}}",
+                "'lifecycle':{'postStart':{'exec':{'command':['hunter2']}}}",
+                "'env':[{'name':'IMEX_X','value':'hunter2'}]",
+                "'env':[{'value':'hunter2'}]",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+                struct cluster *c = cluster_new();
+                _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+                cluster_put(
+                        c, &kube_pods,
+                        "{'metadata':{'namespace':'n','name':'p'},'spec':{'containers':[{'name':'x','env':[{"
+                        "'name':'NCCL_MNNVL_ENABLE','value':'kept'}]},{'name':'y',%s}]}}",
+                        members[i]);
+                struct bundle_writer *w = written(c, &kube_pods, &tar);
+                if (memmem(tar.p, tar.n, "hunter2", 7))
+                        fail_msg("%s", members[i]);
+                assert_non_null(memmem(tar.p, tar.n, "kept", 4));
+                assert_true(i || memmem(tar.p, tar.n, "[\"server\"]", 10));
+                bundle_writer_free(w);
+                cluster_free(c);
+        }
+}
+
+/* failure: a bundle is written in a cluster with other applications -> it has only the driver's workloads */
+static void workloads_of_other_applications_are_left_out(void **state) {
+        static const struct kube_resource *const kinds[] = { &tool_kinds_deployments, &kube_daemonsets };
+        static const struct {
+                const char *container;
+                bool kept;
+        } cases[] = {
+                { "'name':'x','command':['/usr/bin/compute-domain-controller']", true },
+                { "'name':'x','command':['compute-domain-kubelet-plugin']", true },
+                { "'name':'x','command':['gpu-kubelet-plugin']", true },
+                { "'name':'x','command':['compute-domain-daemon']", true },
+                { "'name':'compute-domains','command':['bash','-c','x']", true }, /* the Go driver */
+                { "'name':'x','command':['server']", false },
+                { "'name':'x'", false },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+                for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+                        struct cluster *c = cluster_new();
+                        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+                        cluster_put(
+                                c, kinds[k],
+                                "{'metadata':{'namespace':'n','name':'unrelated'},'spec':{'template':{'spec"
+                                "':{'containers':[{%s}]}}}}",
+                                cases[i].container);
+                        struct bundle_writer *w = written(c, kinds[k], &tar);
+                        if ((memmem(tar.p, tar.n, "unrelated", 9) != NULL) != cases[i].kept)
+                                fail_msg("%s", cases[i].container);
+                        assert_non_null(memmem(tar.p, tar.n, CLUSTER_NS, strlen(CLUSTER_NS)));
+                        bundle_writer_free(w);
+                        cluster_free(c);
+                }
+}
+
+static void a_workload_that_cannot_be_decoded_makes_the_list_incomplete(void **state) {
+        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+        struct cluster *c = cluster_new();
+        struct source *s;
+        struct err e;
+        cluster_put(
+                c, &kube_daemonsets,
+                "{'metadata':{'namespace':'n','name':'x'},'spec':{'template':{'spec':{'containers':'hunter2'"
+                "}}}}");
+        struct bundle_writer *w = written(c, &kube_daemonsets, &tar);
+        assert_null(memmem(tar.p, tar.n, "hunter2", 7));
+        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &s, &e), 0);
+        assert_int_equal(listed(s, &(struct source_query){ .res = &kube_daemonsets }), -1);
+        s->free(s);
+        bundle_writer_free(w);
+        cluster_free(c);
+}
+
+/* The names of variables in a template: "- name: IMEX_MODE". Returns their number. */
+static size_t put_variables(const char *template, struct buf *env) {
+        static const char lead[] = "- name: ", capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+        struct str text = str_from(template), line;
+        size_t n = 0;
+        while (str_next_line(&text, &line)) {
+                struct str name = str_trim(line);
+                size_t k = 0;
+                if (name.n < sizeof lead || memcmp(name.p, lead, sizeof lead - 1) != 0)
+                        continue;
+                name = (struct str){ name.p + sizeof lead - 1, name.n - (sizeof lead - 1) };
+                while (k < name.n && strchr(capitals, name.p[k]))
+                        k++;
+                if (!k || k != name.n)
+                        continue;
+                buf_addf(env, "%s{'name':'%.*s','value':'kept-%zu-'}", env->n ? "," : "", (int)name.n, name.p,
+                         n++);
+        }
+        return n;
+}
+
+/* failure: the chart sets a variable that decides about an answer -> the answer from a bundle is the same */
+static void the_values_of_all_variables_of_the_chart_are_kept(void **state) {
+        static const char *const templates[] = { "controller.yaml", "kubelet-plugin.yaml", "_gpus.tpl",
+                                                 "uninstall.yaml" };
+        size_t all = 0;
+        for (size_t i = 0; i < ARRAY_LEN(templates); i++) {
+                _cleanup_(freep) char *path = xasprintf(CHART "/templates/%s", templates[i]), *text = NULL;
+                _cleanup_(buf_done) struct buf env = BUF_INIT(1 << 20), tar = BUF_INIT(BUNDLE_MAX);
+                struct cluster *c = cluster_new();
+                size_t size;
+                struct err e;
+                assert_int_equal(file_read(path, 1 << 20, &text, &size, &e), 0);
+                size_t n = put_variables(text, &env);
+                cluster_put(
+                        c, &kube_pods,
+                        "{'metadata':{'namespace':'n','name':'p'},'spec':{'containers':[{'name':'x','command"
+                        "':['gpu-kubelet-plugin'],'env':[%s]}]}}",
+                        buf_str(&env));
+                struct bundle_writer *w = written(c, &kube_pods, &tar);
+                for (size_t k = 0; k < n; k++) {
+                        char value[32];
+                        snprintf(value, sizeof value, "kept-%zu-", k);
+                        if (!memmem(tar.p, tar.n, value, strlen(value)))
+                                fail_msg("%s: variable %zu is not kept", templates[i], k);
+                }
+                all += n;
+                bundle_writer_free(w);
+                cluster_free(c);
+        }
+        assert_true(all > 40);
 }
 
 /* tar(1) reads the file. */
@@ -394,6 +537,10 @@ int main(void) {
                 cmocka_unit_test(the_manifest_states_which_lists_are_complete),
                 cmocka_unit_test(a_written_bundle_has_all_objects_of_its_kinds),
                 cmocka_unit_test(values_of_environment_variables_are_left_out),
+                cmocka_unit_test(arguments_probes_and_hooks_of_other_programs_are_left_out),
+                cmocka_unit_test(workloads_of_other_applications_are_left_out),
+                cmocka_unit_test(a_workload_that_cannot_be_decoded_makes_the_list_incomplete),
+                cmocka_unit_test(the_values_of_all_variables_of_the_chart_are_kept),
                 cmocka_unit_test(a_written_header_has_the_checksum_of_ustar),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

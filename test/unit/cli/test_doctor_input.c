@@ -319,6 +319,36 @@ static void a_bundle_gives_the_same_answer(void **state) {
         end_cluster();
 }
 
+/* failure: the controller has another Lease, and creates ComputeDomains -> a bundle shows both */
+static void a_bundle_has_the_settings_of_the_controller(void **state) {
+        struct doctor_test before, after;
+        (void)state;
+        begin_healthy();
+        cluster_put(
+                cluster, &tool_kinds_deployments,
+                "{'metadata':{'namespace':'" CLUSTER_NS
+                "','name':'compute-domains-controller'},'spec':{'replicas':1,'template':{'spec':{'"
+                "containers':[{'name':'compute-domain','image':'" IMAGE
+                "','command':['compute-domain-controller'],'env':[{'name':'AUTO_DOMAINS','value':'true'},{'"
+                "name':'LEADER_ELECTION_ENABLED','value':'true'},{'name':'LEADER_ELECTION_LEASE_LOCK_NAME"
+                "','value':'other'}]}]}}},'status':{'readyReplicas':1}}");
+        cluster_remove_all(cluster, &kube_leases);
+        cluster_put(cluster, &kube_leases,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'other'},'spec':{'holderIdentity':'controller-7','leaseDurationSeconds':15,'"
+                    "renewTime':'2026-11-27T11:59:58.000000Z'}}");
+        struct source *read = bundle_of_cluster();
+        examine(&before, cluster_source(cluster), DOCTOR_RUNNING);
+        examine(&after, read, DOCTOR_RUNNING);
+        assert_non_null(strstr(buf_str(&after.t.out), "1 of 1 Ready, controller-7 leads"));
+        assert_string_equal(buf_str(&after.t.out), buf_str(&before.t.out));
+        assert_true(after.v.auto_domains);
+        examined(&before);
+        examined(&after);
+        read->free(read);
+        end_cluster();
+}
+
 static void the_json_names_fault_and_fix(void **state) {
         struct cli c;
         (void)state;
@@ -389,6 +419,7 @@ int main(void) {
                 cmocka_unit_test(events_of_the_past_are_no_finding),
                 cmocka_unit_test(a_policy_that_allows_imex_is_no_finding),
                 cmocka_unit_test(a_bundle_gives_the_same_answer),
+                cmocka_unit_test(a_bundle_has_the_settings_of_the_controller),
                 cmocka_unit_test(the_json_names_fault_and_fix),
                 cmocka_unit_test(wrong_options_are_refused),
                 cmocka_unit_test(versions_are_read_from_the_texts_of_programs),
