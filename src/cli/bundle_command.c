@@ -57,6 +57,7 @@ static int bundle_run(struct cli *c) {
                 for (size_t i = 0; i < v.kinds[k].n_lists; i++)
                         missing += v.kinds[k].lists[i].state != VIEW_COMPLETE;
         bundle_writer_render(w, &tar);
+        const char *doubt = v.driver_doubt ? arena_strdup(c->a, v.driver_doubt) : NULL;
         view_done(&v);
         bundle_writer_free(w);
         if (tar.failed)
@@ -67,8 +68,11 @@ static int bundle_run(struct cli *c) {
                   missing ? arena_printf(c->a, ", without %zu list%s that could not be read", missing,
                                          missing == 1 ? "" : "s")
                           : "");
-        term_line(&c->t, "It contains names and messages of objects. Values of environment variables and "
-                         "Secrets are left out.");
+        if (doubt)
+                term_paragraph(&c->t, "", doubt);
+        term_line(&c->t,
+                  "It contains names, labels, annotations and messages of objects. Secrets, arguments of "
+                  "containers and values of environment variables are left out.");
         term_line(&c->t, "kubectl compute-domains status --from %s", term_shell_word(c->a, path));
         return COMMAND_FINE;
 }

@@ -72,6 +72,19 @@ void doctor_fail(struct doctor *d, enum doctor_fault fault, const char *fix, con
         doctor_fail_reason(d, fault, r, fix, arena_strdup(d->a, buf_str(&b)));
 }
 
+bool doctor_doubts_driver(struct doctor *d, bool verified) {
+        const struct view *v = d->v;
+        if (v->driver != VIEW_DRIVER_UNCLEAR && !(verified && v->driver == VIEW_DRIVER_ASSUMED))
+                return false;
+        struct doctor_result *x =
+                doctor_add(d, DOCTOR_SKIPPED,
+                           arena_printf(d->a, "%s Or name the driver's namespace: --namespace NAMESPACE",
+                                        v->driver_doubt));
+        x->denied = view_state(v, VIEW_ADMISSION, NULL) == VIEW_UNREADABLE;
+        x->failed = !x->denied;
+        return true;
+}
+
 static bool doctor_readable(struct doctor *d, enum view_kind k, const char *ns, enum view_state state,
                             const char *why) {
         const char *plural = view_resource(k)->plural;

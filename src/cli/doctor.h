@@ -56,6 +56,8 @@ struct doctor {
         const struct workload_object *plugin;
         const struct workload_object *gpus_only; /* the DaemonSet, if it has no plugin for ComputeDomains */
         const struct workload_object *go;        /* the DaemonSet of the Go driver; NULL: none */
+        const char *go_all;                      /* all of them, as text */
+        bool go_unclear;                         /* several, of which the user has not chosen one */
         struct node_cause *causes;               /* of all nodes, cli/doctor_nodes.c */
         size_t n_causes, cap_causes;
         bool has_causes;
@@ -69,6 +71,9 @@ void doctor_fail(struct doctor *d, enum doctor_fault fault, const char *fix, con
 /* The same with an entry of the catalogue, which the user can look up with `explain`. */
 void doctor_fail_reason(struct doctor *d, enum doctor_fault fault, const struct reason *r, const char *fix,
                         const char *text);
+/* Whether the namespace of the driver is not known, or, with `verified`, only assumed. If so, adds a line for
+ * the skipped check. */
+bool doctor_doubts_driver(struct doctor *d, bool verified);
 /* Whether the objects of a namespace (NULL: of all), or the one of this name, were read completely. If not,
  * adds a line for the skipped check. */
 bool doctor_needs(struct doctor *d, enum view_kind k, const char *ns);

@@ -201,6 +201,8 @@ static void doctor_check_runtime(struct doctor *d) {
 /* Whether the driver's Pods are known, so that a node without a plugin's Pod has none. Without a driver there
  * are no such Pods. */
 static bool knows_plugins(const struct doctor *d) {
+        if (d->mode == DOCTOR_RUNNING && d->v->driver == VIEW_DRIVER_UNCLEAR)
+                return false;
         return d->mode != DOCTOR_RUNNING || !d->v->driver_ns ||
                view_state(d->v, VIEW_PODS, d->v->driver_ns) == VIEW_COMPLETE;
 }
@@ -235,7 +237,7 @@ static void check_labels(struct doctor *d) {
         }
         const char *missing = message_end(&list, d->a);
         if ((*missing || !n_selected) && !knows_plugins(d))
-                doctor_needs(d, VIEW_PODS, d->v->driver_ns);
+                (void)(doctor_doubts_driver(d, false) || doctor_needs(d, VIEW_PODS, d->v->driver_ns));
         else if (*missing)
                 doctor_fail(d, FAULT_NOT_LABELLED,
                             arena_printf(d->a, "kubectl label node%s " GPU_PRESENT_LABEL "=true",
@@ -371,8 +373,7 @@ static void check_other_drivers(struct doctor *d) {
                 doctor_fail(d, FAULT_GO_DRIVER,
                             "Run `kubectl compute-domains doctor --from-go`, and follow "
                             "docs/how-to/migrate.md.",
-                            "the Go driver manages ComputeDomains: DaemonSet %s in %s", d->go->o.meta.name,
-                            d->go->o.meta.ns);
+                            "the Go driver manages ComputeDomains: %s", d->go_all);
         else
                 doctor_ok(d, "the Go driver does not manage ComputeDomains");
 }

@@ -32,6 +32,7 @@ static int doctor_run(struct cli *c) {
                 return command_usage(c, "'%s' is not the name of a node", o->node);
         if (o->node && options.from)
                 return command_usage(c, "--node runs a program in the cluster, and cannot read a bundle");
+        c->v.named_ns = options.ns;
         d.mode = o->pre ? DOCTOR_PRE : o->from_go ? DOCTOR_GO : o->node ? DOCTOR_NODE : DOCTOR_RUNNING;
         doctor_run_checks(&d);
         if (o->node)
@@ -92,6 +93,11 @@ const struct command command_doctor = {
                 "nothing on the node, and needs permission to get pods and to create `pods/exec`. If a "
                 "container does not "
                 "run, prints why.\n\n"
+                "A tenant can create objects that look like the driver's. So `doctor` takes the driver's "
+                "namespace from the admission policies of the chart. If you may not list "
+                "ValidatingAdmissionPolicies, or none exists, the output states that the namespace is not "
+                "verified. Then `--node` runs nothing unless you name the driver's namespace with "
+                "`--namespace`.\n\n"
                 " kubectl compute-domains doctor --pre\n kubectl compute-domains doctor --node gb200-a15",
         .options = doctor_own_options,
         .reads = true,

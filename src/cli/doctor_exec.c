@@ -134,12 +134,13 @@ static bool check_node(struct doctor *d, const char *node) {
         return true;
 }
 
-/* The newest Pod of a plugin on the node. */
+/* The newest Pod of a plugin on the node. Only Pods in the driver's namespace count: the commands run with
+ * the rights of the user, and their output is printed. */
 static const struct pod_object *plugin_pod_on(const struct doctor *d, const char *node) {
         const struct pod_object *pod = NULL;
         VIEW_EACH(d->v, VIEW_PODS, struct pod_object, p)
         if ((p->plugin || pod_object_is_plugin(p, programs[1])) && streq(p->node, node) &&
-            streq(p->o.meta.ns, d->ns) && (!pod || pod->o.meta.created <= p->o.meta.created))
+            streq(p->o.meta.ns, d->v->driver_ns) && (!pod || pod->o.meta.created <= p->o.meta.created))
                 pod = p;
         return pod;
 }
@@ -159,9 +160,9 @@ void doctor_check_node(struct doctor *d, const char *node, const struct kubectl 
         if (!check_node(d, node))
                 return;
         d->check = "plugin";
-        if (!doctor_needs(d, VIEW_PODS, d->ns))
+        if (doctor_doubts_driver(d, true) || !doctor_needs(d, VIEW_PODS, d->ns))
                 return;
-        const struct pod_object *pod = plugin_pod_on(d, node);
+        const struct pod_object *pod = d->v->driver_ns ? plugin_pod_on(d, node) : NULL;
         if (!pod)
                 add_missing_plugin(d, node);
         for (size_t i = 0; pod && i < ARRAY_LEN(programs); i++)

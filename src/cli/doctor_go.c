@@ -9,7 +9,9 @@
 
 /* The release of the Go driver; NULL: not known. */
 static const char *release_of(const struct doctor *d) {
-        return d->go ? jd_pair_get(d->go->labels, d->go->n_labels, "app.kubernetes.io/instance") : NULL;
+        return d->go && !d->go_unclear
+                       ? jd_pair_get(d->go->labels, d->go->n_labels, "app.kubernetes.io/instance")
+                       : NULL;
 }
 
 static void check_release(struct doctor *d) {
@@ -21,6 +23,12 @@ static void check_release(struct doctor *d) {
                 return;
         }
         const char *name = d->go->o.meta.name, *release = release_of(d);
+        if (d->go_unclear) {
+                doctor_skip(d, "the Go driver may be any of: %s. Name its namespace: --namespace NAMESPACE",
+                            d->go_all);
+                d->results[d->n - 1].failed = true;
+                return;
+        }
         size_t n = strlen(name) - (str_ends(name, suffix) ? sizeof suffix - 1 : 0);
         doctor_ok(d, "RELEASE=%s NAMESPACE=%s, nameOverride=%s",
                   release ? term_shell_word(d->a, release) : "?", term_shell_word(d->a, d->ns),
@@ -30,7 +38,8 @@ static void check_release(struct doctor *d) {
 /* The values are in a Secret of Helm, which this program does not read. */
 static void check_values(struct doctor *d) {
         doctor_skip(d, "Helm knows them: helm get values %s -n %s -o yaml > mine.yaml",
-                    term_shell_word(d->a, str_or(release_of(d), "RELEASE")), term_shell_word(d->a, d->ns));
+                    term_shell_word(d->a, str_or(release_of(d), "RELEASE")),
+                    d->go_unclear ? "NAMESPACE" : term_shell_word(d->a, d->ns));
 }
 
 static void check_gpu_class(struct doctor *d) {

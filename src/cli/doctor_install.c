@@ -13,10 +13,17 @@ enum { LEASE_SECONDS = 15, LEASE_TOLERANCE_SECONDS = 45 };
 #define PLUGIN "compute-domain-kubelet-plugin"
 
 static void check_driver(struct doctor *d) {
+        if (doctor_doubts_driver(d, false))
+                return;
         if (d->controller || d->plugin) {
                 const struct workload_object *w = d->controller ? d->controller : d->plugin;
                 const char *version = jd_pair_get(w->labels, w->n_labels, "app.kubernetes.io/version");
-                doctor_ok(d, "%s%sin namespace %s", version ? version : "", version ? " " : "", d->ns);
+                if (d->v->driver_doubt)
+                        doctor_ok(d, "%s%s%s", version ? version : "", version ? ". " : "",
+                                  d->v->driver_doubt);
+                else
+                        doctor_ok(d, "%s%sin namespace %s", version ? version : "", version ? " " : "",
+                                  d->ns);
                 return;
         }
         if (d->gpus_only) {

@@ -63,12 +63,35 @@ const char *crd_object_lacks(const struct crd_version *x, const struct jd_field 
         return lacks;
 }
 
+static const struct jd_field f_admission_condition[] = {
+        JD_STR(struct admission_condition, "name", name),
+        JD_STR(struct admission_condition, "expression", expression),
+        JD_END,
+};
 const struct jd_field admission_object_fields[] = {
         JD_OBJ(struct admission_object, "metadata", o.meta, kube_f_meta),
         JD_MAP(struct admission_object, "metadata>labels", labels),
+        JD_LIST(struct admission_object, "spec>matchConditions", conditions, struct admission_condition,
+                f_admission_condition),
         JD_STR(struct admission_object, "spec>policyName", policy),
         JD_END,
 };
+
+/* The chart names the conditions, and writes accounts as 'system:serviceaccount:NAMESPACE:NAME'. */
+const char *admission_object_driver(const struct admission_object *x, struct arena *a) {
+        static const char account[] = "'system:serviceaccount:";
+        for (size_t i = 0; i < x->n_conditions; i++) {
+                const struct admission_condition *c = &x->conditions[i];
+                const char *at = c->expression ? strstr(c->expression, account) : NULL;
+                if (!at || (!streq(c->name, "is-our-controller") && !streq(c->name, "is-our-kubelet-plugin")))
+                        continue;
+                at += sizeof account - 1;
+                const char *ns = arena_strndup(a, at, strcspn(at, ":'"));
+                if (str_is_dns_label(ns))
+                        return ns;
+        }
+        return NULL;
+}
 
 const struct jd_field lease_object_fields[] = {
         JD_OBJ(struct lease_object, "metadata", o.meta, kube_f_meta),

@@ -40,13 +40,21 @@ extern const struct jd_field crd_object_fields[];
 const char *crd_object_lacks(const struct crd_version *x, const struct jd_field *table);
 
 /* A ValidatingAdmissionPolicy, or a binding of one. */
+struct admission_condition {
+        const char *name, *expression;
+};
 struct admission_object {
         struct kube_object o;
         struct jd_pair *labels;
         size_t n_labels;
+        struct admission_condition *conditions; /* spec.matchConditions */
+        size_t n_conditions;
         const char *policy; /* only of a binding */
 };
 extern const struct jd_field admission_object_fields[];
+/* The namespace of the account that a policy of the chart restricts: the driver's. NULL: the policy restricts
+ * no account of the driver. */
+const char *admission_object_driver(const struct admission_object *x, struct arena *a);
 
 struct lease_object {
         struct kube_object o;

@@ -1,33 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the installation, and runs the checks of `doctor`. */
 #include "cli/doctor.h"
+#include "rules/message.h"
+
+/* No object that only cluster admins write names the namespace of the Go driver. If its DaemonSets are in
+ * several namespaces, the user has to choose. */
+static void find_go_driver(struct doctor *d) {
+        struct message_list list = { 0 };
+        size_t n = 0;
+        VIEW_EACH(d->v, VIEW_DAEMON_SETS, struct workload_object, w) {
+                if (!workload_object_is_go(w))
+                        continue;
+                message_add(&list, "DaemonSet %s in %s", w->o.meta.name, w->o.meta.ns);
+                n++;
+                if (!d->go || streq(w->o.meta.ns, d->v->named_ns))
+                        d->go = w;
+        }
+        d->go_all = message_end(&list, d->a);
+        d->go_unclear = n > 1 && !streq(d->go->o.meta.ns, d->v->named_ns);
+}
 
 static void find_drivers(struct doctor *d) {
         struct view *v = d->v;
         view_read_all(v, VIEW_DEPLOYMENTS, d->ns);
         view_read_all(v, VIEW_DAEMON_SETS, d->ns);
-        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, w)
-        if (workload_object_is_ours(w, "compute-domain-controller"))
-                d->controller = w;
-        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w) {
-                if (workload_object_is_go(w))
-                        d->go = w;
-                else if (workload_object_runs(w, "compute-domain-kubelet-plugin"))
-                        d->plugin = w;
-        }
-        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
-        if (!d->controller && !d->plugin && workload_object_runs(w, "gpu-kubelet-plugin"))
-                d->gpus_only = w;
         view_find_driver(v);
-        if (!v->driver_ns && d->gpus_only)
-                v->driver_ns = d->gpus_only->o.meta.ns;
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, w)
+        if (view_is_driver(v, w, "compute-domain-controller"))
+                d->controller = w;
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
+        if (view_is_driver(v, w, "compute-domain-kubelet-plugin"))
+                d->plugin = w;
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
+        if (!d->controller && !d->plugin && view_is_driver(v, w, "gpu-kubelet-plugin"))
+                d->gpus_only = w;
+        find_go_driver(d);
 }
 
 /* The namespace of which the checks speak. */
 static const char *checked_namespace(const struct doctor *d) {
         if (d->v->driver_ns && d->mode & (DOCTOR_RUNNING | DOCTOR_NODE))
                 return d->v->driver_ns;
-        return d->go && d->mode == DOCTOR_GO ? d->go->o.meta.ns : d->ns;
+        return d->go && !d->go_unclear && d->mode == DOCTOR_GO ? d->go->o.meta.ns : d->ns;
 }
 
 static void run_list(struct doctor *d, const struct doctor_check *list) {

@@ -41,7 +41,7 @@ static const char *restarts_text(struct diagnosis *d, const struct pod_object *p
 
 static const struct workload_object *daemon_set_of(struct view *v, const char *program) {
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
-        if (workload_object_is_ours(d, program))
+        if (view_is_driver(v, d, program))
                 return d;
         return NULL;
 }
@@ -118,7 +118,8 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
         view_find_driver(v);
         const struct workload_object *set = daemon_set_of(v, "compute-domain-kubelet-plugin");
         if (!set) {
-                if (view_state(v, VIEW_DAEMON_SETS, NULL) != VIEW_COMPLETE)
+                if (v->driver == VIEW_DRIVER_UNCLEAR ||
+                    view_state(v, VIEW_DAEMON_SETS, NULL) != VIEW_COMPLETE)
                         return false;
                 diagnosis_add(d, reason_cause(CAUSE_NO_DRIVER), NULL,
                               "no DaemonSet of the kubelet plugin exists: the driver is not installed");
@@ -234,8 +235,10 @@ bool controller_diagnose(struct diagnosis *d) {
         struct view *v = d->v;
         bool found = false, up = false;
         view_find_driver(v);
+        if (v->driver == VIEW_DRIVER_UNCLEAR)
+                return false;
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, x)
-        if (workload_object_is_ours(x, "compute-domain-controller")) {
+        if (view_is_driver(v, x, "compute-domain-controller")) {
                 found = true;
                 up = up || x->ready_replicas > 0;
         }

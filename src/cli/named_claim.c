@@ -16,7 +16,8 @@ static bool named_claim_has_label(const struct pod_case *c) {
  */
 static bool auto_domains_are_off(struct pod_case *c) {
         view_find_driver(c->v);
-        return view_state(c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_COMPLETE && !c->v->auto_domains;
+        return c->v->driver != VIEW_DRIVER_UNCLEAR &&
+               view_state(c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_COMPLETE && !c->v->auto_domains;
 }
 
 /* The policy adds the label to pods with the annotation, except those of Grove's operator. */

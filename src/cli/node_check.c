@@ -90,6 +90,7 @@ bool node_diagnose(struct diagnosis *d, const char *name) {
         complete = diagnosis_needs(d, VIEW_CLAIMS, NULL) && complete;
         if (d->v->driver_ns)
                 complete = diagnosis_needs(d, VIEW_PODS, d->v->driver_ns) && complete;
+        complete = complete && d->v->driver != VIEW_DRIVER_UNCLEAR;
         if (!known && complete) {
                 diagnosis_line(d, TERM_WAIT, "node", "not a GPU node: no label, no ResourceSlice, no plugin");
                 d->fine = true;

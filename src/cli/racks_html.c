@@ -295,10 +295,13 @@ static void page_problems(struct racks_page *p) {
         if (n)
                 buf_adds(p->out, "</ul>\n");
         else
-                buf_adds(p->out, unread ? "<p>None found.</p>\n" : "<p class=\"good\">None.</p>\n");
+                buf_adds(p->out, unread || p->v->driver_doubt ? "<p>None found.</p>\n"
+                                                              : "<p class=\"good\">None.</p>\n");
         if (unread)
                 page_element(p, "p class=\"wait\"",
                              arena_printf(p->v->a, "Not all objects could be read: %s", unread));
+        if (p->v->driver_doubt)
+                page_element(p, "p class=\"wait\"", p->v->driver_doubt);
         buf_adds(p->out, "</section>\n");
 }
 

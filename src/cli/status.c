@@ -28,15 +28,16 @@ static void add_problem(struct overview *o, const char *object) {
 
 static void judge_controller(struct overview *o) {
         struct view *v = o->v;
-        if (view_state(v, VIEW_DEPLOYMENTS, NULL) != VIEW_COMPLETE) {
-                o->controller = "may not be read";
+        bool unclear = v->driver == VIEW_DRIVER_UNCLEAR;
+        if (unclear || view_state(v, VIEW_DEPLOYMENTS, NULL) != VIEW_COMPLETE) {
+                o->controller = unclear ? "not known" : "may not be read";
                 o->controller_mark = TERM_UNKNOWN;
                 return;
         }
         o->controller = "not installed";
         o->controller_mark = TERM_BAD;
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
-                if (!workload_object_is_ours(d, "compute-domain-controller"))
+                if (!view_is_driver(v, d, "compute-domain-controller"))
                         continue;
                 o->controller =
                         arena_printf(v->a, "%lld/%lld", (long long)d->ready_replicas, (long long)d->replicas);
@@ -54,7 +55,7 @@ static void judge_plugins(struct overview *o) {
         size_t n_ready = 0, n_gpu = 0;
         if (!v->driver_ns || view_state(v, VIEW_PODS, v->driver_ns) != VIEW_COMPLETE ||
             view_state(v, VIEW_NODES, NULL) != VIEW_COMPLETE) {
-                o->plugins = "may not be read";
+                o->plugins = v->driver == VIEW_DRIVER_UNCLEAR ? "not known" : "may not be read";
                 o->plugins_mark = TERM_UNKNOWN;
                 return;
         }
@@ -220,6 +221,8 @@ static void overview_text(struct overview *o, size_t n_domains) {
         status_line(t, o->controller_mark, "controller", o->controller);
         status_line(t, o->plugins_mark, "plugins", o->plugins);
         status_line(t, o->nodes_mark, "nodes", o->nodes);
+        if (v->driver_doubt)
+                term_paragraph(t, "", v->driver_doubt);
         if (o->inv.complete && o->inv.n_racks) {
                 term_newline(t);
                 racks_table(o);
@@ -245,6 +248,8 @@ static void overview_json(struct overview *o) {
         term_json(&w, "controller", o->controller, a);
         term_json(&w, "plugins", o->plugins, a);
         term_json(&w, "nodes", o->nodes, a);
+        if (o->v->driver_doubt)
+                term_json(&w, "driverDoubt", o->v->driver_doubt, a);
         jw_bool(&w, "complete", o->inv.complete);
         jw_int(&w, "problems", (int64_t)o->n_problems);
         jw_arr(&w, "racks");
@@ -305,7 +310,11 @@ int overview_add(struct cli *c, struct view *v) {
         buf_done(&o.next.text);
         bool readable = view_state(v, VIEW_DOMAINS, options.ns ? options.ns : NULL) != VIEW_UNREADABLE ||
                         view_state(v, VIEW_DOMAINS, v->source->ns) != VIEW_UNREADABLE;
-        return o.n_problems ? COMMAND_PROBLEM : readable ? COMMAND_FINE : COMMAND_DENIED;
+        if (o.n_problems)
+                return COMMAND_PROBLEM;
+        if (v->driver == VIEW_DRIVER_UNCLEAR && view_state(v, VIEW_ADMISSION, NULL) != VIEW_UNREADABLE)
+                return COMMAND_FAILED;
+        return readable && v->driver != VIEW_DRIVER_UNCLEAR ? COMMAND_FINE : COMMAND_DENIED;
 }
 
 static int status_run(struct cli *c) {

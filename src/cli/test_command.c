@@ -30,35 +30,27 @@ static void test_catch_signals(void) {
 /* ---- the plan ---- */
 
 /* The image of this driver's controller: it contains the program of the plugin, and is already on the nodes
- * with a plugin. If Deployments of several namespaces run the program, one may be a tenant's: NULL, and
- * *ret_why names them. */
-static const char *driver_image(const struct view *v, const char **ret_why) {
-        const struct workload_object *first = NULL;
-        const char *image = NULL;
+ * with a plugin. NULL: it is not known. */
+static const char *driver_image(const struct view *v) {
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
                 const struct container *c =
                         container_find(d->containers, d->n_containers, "compute-domain-controller");
-                if (!workload_object_is_ours(d, "compute-domain-controller") || !c->image)
-                        continue;
-                if (first && !streq(first->o.meta.ns, d->o.meta.ns)) {
-                        *ret_why = arena_printf(v->a, "Deployments in %s and %s run the driver's controller",
-                                                first->o.meta.ns, d->o.meta.ns);
-                        return NULL;
-                }
-                first = d;
-                image = c->image;
+                if (view_is_driver(v, d, "compute-domain-controller") && c->image)
+                        return c->image;
         }
-        return image;
+        return NULL;
 }
 
 /* Reports why the image of the driver is not known. Returns the exit code. */
-static int test_without_image(const struct cli *c, const char *why) {
-        enum view_state state = view_state(&c->v, VIEW_DEPLOYMENTS, NULL);
-        command_usage(c, "%s. Name an image with a shell, for example --image busybox:1.36",
-                      why                        ? why
-                      : state == VIEW_COMPLETE   ? "no Deployment of the driver exists"
-                      : state == VIEW_UNREADABLE ? "the Deployment of the driver may not be read"
-                                                 : "the Deployments could not be read");
+static int test_without_image(const struct cli *c) {
+        bool unclear = c->v.driver == VIEW_DRIVER_UNCLEAR;
+        enum view_state state = view_state(&c->v, unclear ? VIEW_ADMISSION : VIEW_DEPLOYMENTS, NULL);
+        command_usage(c, "%s Or name an image with a shell, for example --image busybox:1.36",
+                      unclear                    ? c->v.driver_doubt
+                      : state == VIEW_COMPLETE   ? "No Deployment of the driver exists. Install the driver."
+                      : state == VIEW_UNREADABLE ? "The Deployment of the driver may not be read. Ask for "
+                                                   "permission to list deployments."
+                                                 : "The Deployments could not be read. Try again.");
         return state == VIEW_UNREADABLE ? COMMAND_DENIED : COMMAND_FAILED;
 }
 
@@ -74,7 +66,6 @@ static const char *test_run_name(struct arena *a) {
 /* Returns 0, or an exit code after the error was reported. */
 static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan *p) {
         static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES };
-        const char *why = NULL;
         struct err e;
         inventory_make(&c->v, c->source->ns, inv);
         int r = command_needs(c, "test", kinds, ARRAY_LEN(kinds));
@@ -82,10 +73,10 @@ static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan
                 return r;
         *p = (struct test_plan){ .run = test_run_name(c->v.a),
                                  .ns = c->source->ns,
-                                 .image = test_image ? test_image : driver_image(&c->v, &why),
+                                 .image = test_image ? test_image : driver_image(&c->v),
                                  .own_image = !test_image };
         if (!p->image)
-                return test_without_image(c, why);
+                return test_without_image(c);
         if (!options_is_image(p->image))
                 return command_usage(c, "'%s' is not the name of an image", p->image);
         if (!str_is_dns_label(p->ns))
@@ -100,6 +91,8 @@ static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan
 
 static void test_announce(struct cli *c, const struct test_plan *p) {
         struct term *t = &c->t;
+        if (p->own_image && c->v.driver_doubt)
+                term_paragraph(t, "", c->v.driver_doubt);
         term_line(t,
                   "Creates in namespace %s, and deletes at the end: ComputeDomain %s, and %zu pod%s with the "
                   "image %s.",
@@ -226,7 +219,8 @@ static bool test_report(struct cli *c, const struct test_plan *p) {
         return ok;
 }
 
-/* Waits until the pods have ended, so that the nodes have left when the command ends. */
+/* Waits until the pods have ended, so that the nodes have left when the command ends. kubectl does not wait
+ * if it may not get the objects (pkg/cmd/wait/delete.go). */
 static int test_delete(struct cli *c, const struct test_plan *p) {
         const char *label = arena_printf(c->v.a, TEST_PODS_LABEL "=%s", p->run);
         const char *args[] = { "delete",
@@ -327,9 +321,10 @@ const struct command command_test = {
                 "fails.\n\n"
                 "Needs permission to list Nodes and ResourceSlices, and to create, list, watch and delete "
                 "pods and "
-                "ComputeDomains in the namespace. The nodes must have the label `nvidia.com/gpu.clique`. "
-                "Without permission to read the driver's Deployment, or if Deployments of several "
-                "namespaces run its controller, name an image with a shell.\n\n"
+                "ComputeDomains in the namespace. With permission to get them, it waits until they no longer "
+                "exist. The nodes must have the label `nvidia.com/gpu.clique`. "
+                "Without permission to read the driver's Deployment, or if its namespace is not known, name "
+                "an image with a shell.\n\n"
                 "If a run is killed, its objects remain. They have the label `compute-domains-test`.\n\n"
                 " kubectl compute-domains test --rack gb200-rack-11 -n team-b\n"
                 " kubectl compute-domains test --image busybox:1.36 --dry-run\n"

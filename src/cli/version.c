@@ -7,7 +7,7 @@
 static const char *driver_version(struct cli *c, const char **ret_image) {
         view_find_driver(&c->v);
         VIEW_EACH(&c->v, VIEW_DEPLOYMENTS, struct workload_object, d)
-        if (workload_object_is_ours(d, "compute-domain-controller")) {
+        if (view_is_driver(&c->v, d, "compute-domain-controller")) {
                 *ret_image =
                         container_find(d->containers, d->n_containers, "compute-domain-controller")->image;
                 return jd_pair_get(d->labels, d->n_labels, "app.kubernetes.io/version");
@@ -20,7 +20,9 @@ static int version_run(struct cli *c) {
         const char *image, *driver = driver_version(c, &image),
                            *server = c->source->server_version(c->source);
         bool denied = view_state(&c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_UNREADABLE;
-        const char *unknown = denied ? "may not be read" : "not found";
+        const char *unknown = c->v.driver == VIEW_DRIVER_UNCLEAR ? "not known"
+                              : denied                           ? "may not be read"
+                                                                 : "not found";
         if (streq(options.output, "json")) {
                 struct jw w = JW(&c->t.out);
                 jw_obj(&w, NULL);
@@ -28,6 +30,8 @@ static int version_run(struct cli *c) {
                 term_json(&w, "driver", driver, c->a);
                 term_json(&w, "image", image, c->a);
                 term_json(&w, "kubernetes", server, c->a);
+                if (c->v.driver_doubt)
+                        term_json(&w, "driverDoubt", c->v.driver_doubt, c->a);
                 jw_end_obj(&w);
                 term_newline(&c->t);
         } else {
@@ -36,6 +40,8 @@ static int version_run(struct cli *c) {
                 if (image)
                         term_line(&c->t, "image       %s", image);
                 term_line(&c->t, "kubernetes  %s", server ? server : "unknown");
+                if (c->v.driver_doubt)
+                        term_paragraph(&c->t, "", c->v.driver_doubt);
         }
         return COMMAND_FINE;
 }

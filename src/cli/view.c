@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "api/resources.h"
 #include "cli/doctor_kinds.h"
+#include "rules/message.h"
 
 enum { OBJECTS_MAX = 2000000 };
 
@@ -71,6 +72,8 @@ struct view_reading {
 };
 
 static int view_complete_pod(struct view *v, yyjson_val *object, struct pod_object *p, struct err *e) {
+        if (!v->driver_ns || !streq(p->o.meta.ns, v->driver_ns))
+                return 0;
         if (streq(pod_object_label(p, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT)) {
                 struct daemon_pod *d = arena_alloc(v->a, sizeof *d);
                 if (jd_decode(daemon_pod_fields, object, "", v->a, d, e) < 0)
@@ -153,6 +156,8 @@ static bool view_overlaps(const struct view_objects *list, const struct view_lis
 }
 
 static void view_read_list(struct view *v, enum view_kind k, const char *ns, const char *name) {
+        if (k == VIEW_PODS)
+                view_find_driver(v);
         struct view_objects *list = &v->kinds[k];
         struct view_list x = { .ns = arena_strdup_or_null(v->a, ns),
                                .name = arena_strdup_or_null(v->a, name) };
@@ -293,23 +298,135 @@ static bool view_is_host_managed(const struct workload_object *d) {
         return streq(workload_object_env(d, "compute-domain-controller", "IMEX_MODE"), "hostManaged");
 }
 
+/* ---- the driver ---- */
+
+enum { NAMESPACES_MAX = 16 };
+
+/* Names of namespaces, each once. Those beyond the maximum are left out: two are already too many. */
+struct view_namespaces {
+        const char *names[NAMESPACES_MAX];
+        size_t n;
+};
+
+static void namespaces_add(struct view_namespaces *x, const char *ns) {
+        if (ns && x->n < NAMESPACES_MAX && !has_string(x->names, x->n, ns))
+                x->names[x->n++] = ns;
+}
+
+static const char *namespaces_text(const struct view_namespaces *x, struct arena *a) {
+        struct message_list list = { 0 };
+        for (size_t i = 0; i < x->n; i++)
+                message_add(&list, "%s", x->names[i]);
+        return message_end(&list, a);
+}
+
+/* The namespaces of all workloads that look like the driver. */
+static void view_candidates(const struct view *v, struct view_namespaces *ret) {
+        static const char *const plugins[] = { "compute-domain-kubelet-plugin", "gpu-kubelet-plugin" };
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d)
+        if (workload_object_is_ours(d, "compute-domain-controller"))
+                namespaces_add(ret, d->o.meta.ns);
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
+        for (size_t i = 0; i < ARRAY_LEN(plugins); i++)
+                if (workload_object_is_ours(d, plugins[i]))
+                        namespaces_add(ret, d->o.meta.ns);
+}
+
+/* Those of `x` that are in `of`. */
+static struct view_namespaces namespaces_in(const struct view_namespaces *x,
+                                            const struct view_namespaces *of) {
+        struct view_namespaces ret = { 0 };
+        for (size_t i = 0; i < x->n; i++)
+                if (has_string(of->names, of->n, x->names[i]))
+                        namespaces_add(&ret, x->names[i]);
+        return ret;
+}
+
+static void view_set_driver(struct view *v, enum view_driver how, const char *ns) {
+        v->driver = how;
+        v->driver_ns = ns;
+}
+
+/* The policies name several namespaces. Those of an earlier installation may remain. */
+static void view_choose_policy(struct view *v, const struct view_namespaces *policies,
+                               const struct view_namespaces *candidates) {
+        struct view_namespaces both = namespaces_in(policies, candidates);
+        if (has_string(both.names, both.n, str_or(v->named_ns, "")))
+                view_set_driver(v, VIEW_DRIVER_VERIFIED, v->named_ns);
+        else if (both.n == 1)
+                view_set_driver(v, VIEW_DRIVER_VERIFIED, both.names[0]);
+        else {
+                view_set_driver(v, VIEW_DRIVER_UNCLEAR, NULL);
+                v->driver_doubt = arena_printf(
+                        v->a,
+                        "The admission policies name several namespaces of the driver: %s. Delete the "
+                        "policies of the installation that no longer exists.",
+                        namespaces_text(both.n ? &both : policies, v->a));
+        }
+}
+
+/* No policy names a namespace: none exists, or they may not be read. */
+static void view_choose_candidate(struct view *v, const struct view_namespaces *candidates) {
+        static const char *const whys[] = {
+                [VIEW_COMPLETE] = "no admission policy of the chart names it",
+                [VIEW_PARTIAL] = "the admission policies that name it could not be read",
+                [VIEW_UNREADABLE] = "the admission policies that name it may not be read",
+        };
+        static const char *const fixes[] = {
+                [VIEW_COMPLETE] = "Run `helm upgrade` with the values of the release, which creates them.",
+                [VIEW_PARTIAL] = "Try again.",
+                [VIEW_UNREADABLE] = "Ask a cluster admin, or for permission to list "
+                                    "validatingadmissionpolicies.",
+        };
+        enum view_state state = view_state(v, VIEW_ADMISSION, NULL);
+        const char *why = whys[state], *fix = fixes[state];
+        if (has_string(candidates->names, candidates->n, str_or(v->named_ns, ""))) {
+                view_set_driver(v, VIEW_DRIVER_VERIFIED, v->named_ns);
+        } else if (candidates->n == 1) {
+                view_set_driver(v, VIEW_DRIVER_ASSUMED, candidates->names[0]);
+                v->driver_doubt = arena_printf(v->a, "The namespace %s of the driver is not verified: %s. %s",
+                                               v->driver_ns, why, fix);
+        } else if (candidates->n) {
+                view_set_driver(v, VIEW_DRIVER_UNCLEAR, NULL);
+                v->driver_doubt = arena_printf(
+                        v->a,
+                        "Workloads in several namespaces look like the driver: %s. Which one is the driver's "
+                        "is not known: %s. %s",
+                        namespaces_text(candidates, v->a), why, fix);
+        }
+}
+
+bool view_is_driver(const struct view *v, const struct workload_object *w, const char *program) {
+        return v->driver_ns && streq(w->o.meta.ns, v->driver_ns) && workload_object_is_ours(w, program);
+}
+
+static void view_read_settings(struct view *v) {
+        static const char program[] = "compute-domain-controller";
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
+                if (!view_is_driver(v, d, program))
+                        continue;
+                v->own_channels = streq(workload_object_env(d, program, "IMEX_ISOLATION"), "channel");
+                v->hosts = view_is_host_managed(d);
+                v->auto_domains = streq(workload_object_env(d, program, "AUTO_DOMAINS"), "true");
+        }
+}
+
 void view_find_driver(struct view *v) {
+        struct view_namespaces policies = { 0 }, candidates = { 0 };
         if (v->looked_for_driver)
                 return;
         v->looked_for_driver = true;
         view_read(v, VIEW_DAEMON_SETS, NULL);
         view_read(v, VIEW_DEPLOYMENTS, NULL);
-        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {
-                const char *isolation = workload_object_env(d, "compute-domain-controller", "IMEX_ISOLATION");
-                if (!workload_object_is_ours(d, "compute-domain-controller"))
-                        continue;
-                v->driver_ns = d->o.meta.ns;
-                v->own_channels = streq(isolation, "channel");
-                v->hosts = view_is_host_managed(d);
-                v->auto_domains =
-                        streq(workload_object_env(d, "compute-domain-controller", "AUTO_DOMAINS"), "true");
-        }
-        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
-        if (!v->driver_ns && workload_object_is_ours(d, "compute-domain-kubelet-plugin"))
-                v->driver_ns = d->o.meta.ns;
+        view_read(v, VIEW_ADMISSION, NULL);
+        VIEW_EACH(v, VIEW_ADMISSION, struct admission_object, x)
+        namespaces_add(&policies, admission_object_driver(x, v->a));
+        view_candidates(v, &candidates);
+        if (policies.n == 1)
+                view_set_driver(v, VIEW_DRIVER_VERIFIED, policies.names[0]);
+        else if (policies.n)
+                view_choose_policy(v, &policies, &candidates);
+        else
+                view_choose_candidate(v, &candidates);
+        view_read_settings(v);
 }

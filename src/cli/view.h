@@ -57,11 +57,23 @@ struct view_objects {
         size_t n_lists, cap_lists;
 };
 
+/* How the namespace of the driver is known. A tenant can create a Deployment that looks like the driver's,
+ * but no cluster-scoped object. */
+enum view_driver {
+        VIEW_DRIVER_NONE,     /* no object that was read belongs to the driver */
+        VIEW_DRIVER_VERIFIED, /* from the chart's admission policies, or chosen by the user (named_ns) */
+        VIEW_DRIVER_ASSUMED,  /* from Deployments and DaemonSets, which are all in one namespace */
+        VIEW_DRIVER_UNCLEAR   /* several namespaces are possible. None counts as the driver's */
+};
+
 struct view {
         struct arena *a;
         struct source *source;
         struct view_objects kinds[VIEW_KINDS];
+        const char *named_ns;  /* the driver's namespace, as the user states it; NULL: not stated */
         const char *driver_ns; /* the namespace of the driver; NULL: not known */
+        enum view_driver driver;
+        const char *driver_doubt; /* why it is only assumed or unclear, and the remedy: sentences, or NULL */
         bool looked_for_driver;
         bool own_channels; /* the installation has imex.isolation=channel */
         bool hosts;        /* the installation has imex.mode=hostManaged or the feature gate */
@@ -87,8 +99,14 @@ const char *view_why(const struct view *v, enum view_kind k, const char *ns);
 /* Whether the server does not serve the kind. */
 bool view_not_served(const struct view *v, enum view_kind k);
 
-/* Finds the namespace of the driver and its settings, from its Deployment and DaemonSet. */
+/* Finds the namespace of the driver, and the settings in its Deployment. Pods are read after that: only those
+ * in the driver's namespace can be plugins and daemons (struct pod_object). The source of the namespace are
+ * the admission policies that restrict the driver's accounts. Only cluster admins can write them, the chart
+ * renders them in every mode, and bundles contain them. ClusterRoleBindings also name the namespace, but the
+ * chart creates none with serviceAccount.create=false, and no bundle contains them. */
 void view_find_driver(struct view *v);
+/* Whether the Deployment or DaemonSet is the driver's, and runs this program. Needs view_find_driver(). */
+bool view_is_driver(const struct view *v, const struct workload_object *w, const char *program);
 
 /* Visits the objects of a kind in the order of their lists. */
 #define VIEW_EACH(v, kind, type, var)                                                                        \

@@ -263,6 +263,10 @@ static int why_run(struct cli *c) {
         }
         if (!found)
                 return why_missing(c, &d, c->args[0], prefixes[i].kind, ns);
+        if (c->v.driver == VIEW_DRIVER_UNCLEAR)
+                diagnosis_needs(&d, VIEW_ADMISSION, NULL);
+        if (c->v.driver_doubt && (d.n_causes || c->v.driver == VIEW_DRIVER_UNCLEAR))
+                diagnosis_hint(&d, "%s", c->v.driver_doubt);
         if (!d.command)
                 d.command = arena_printf(d.a, "kubectl compute-domains why %s%s%s",
                                          term_shell_word(d.a, c->args[0]), ns ? " -n " : "",

@@ -17,6 +17,18 @@ load chart.bash
 	helm lint --strict --namespace nvidia-compute-domains --kube-version 1.37.0 "${image[@]}" "$chart"
 }
 
+# The kubectl plugin reads the namespace from these conditions (admission_object_driver() in src/cli/doctor_kinds.c).
+@test "in every mode, policies name the driver's namespace" {
+	local mode modes=("" "--set resources.computeDomains.imex.mode=hostManaged" "--set serviceAccount.create=false"
+		"--set resources.computeDomains.imex.isolation=channel" "--set resources.gpus.enabled=true --set resources.computeDomains.enabled=false")
+	for mode in "${modes[@]}"; do
+		# shellcheck disable=SC2086 # several arguments
+		render $mode --set namespaceOverride=elsewhere
+		is 'kind("ValidatingAdmissionPolicy") | map(.spec.matchConditions[]? | select(.name == "is-our-controller" or .name == "is-our-kubelet-plugin") |
+			.expression | [scan("\u0027system:serviceaccount:([^:\u0027]+):")[0]] | unique) | length > 0 and all(. == ["elsewhere"])'
+	done
+}
+
 # failure: the chart is upgraded -> labels and selectors keep their names
 @test "image and pod labels keep their names" {
 	render

@@ -63,7 +63,7 @@ def world(hostile):
             "team-a/eval": [(n, b) for n in names[b][:6]], "team-c/" + (HOSTILE if hostile else "moe-pretrain"): [(n, b) for n in names[b][6:9]]}
     lists = {k: [] for k in ("nodes", "resourceslices.resource.k8s.io", "resourceclaims.resource.k8s.io", "pods", "events",
                              "computedomains.resource.nvidia.com", "computedomainfabrics.resource.nvidia.com", "deployments.apps",
-                             "daemonsets.apps")}
+                             "daemonsets.apps", "validatingadmissionpolicies.admissionregistration.k8s.io")}
     for c, rack in racks.items():
         lists["computedomainfabrics.resource.nvidia.com"].append(
             {"metadata": meta(c), "rack": rack, "tableOf": "u-" + c, "domains": [], "channels": [],
@@ -88,6 +88,9 @@ def world(hostile):
         "containers": [{"name": "x", "command": ["compute-domain-controller"], "env": [{"name": "IMEX_MODE", "value": "driverManaged"},
                                                                                      {"name": "IMEX_ISOLATION", "value": "domain"}]}]}}},
                                       "status": {"readyReplicas": 2}})
+    condition = {"name": "is-our-controller", "expression": f"request.userInfo.username in ['system:serviceaccount:{NS}:controller']"}
+    lists["validatingadmissionpolicies.admissionregistration.k8s.io"].append(
+        {"metadata": meta("compute-domains-controller-nodes"), "spec": {"matchConditions": [condition]}})
     return lists, [*racks.values(), *(n for c in names for n in names[c]), "workstation"]
 
 

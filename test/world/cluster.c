@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/doctor_kinds.h"
 #include "cli/tool_kinds.h"
 
 enum { OBJECTS_MAX = 4000, FAILURES_MAX = 16 };
@@ -263,6 +264,63 @@ void cluster_assign_channels(struct cluster *c) {
         put_controller(c, "channel");
 }
 
+void cluster_policy(struct cluster *c, const char *name, const char *ns) {
+        cluster_put(c, &doctor_kinds_admission,
+                    "{'metadata':{'name':'cd-%s'},'spec':{'matchConditions':[{'name':'is-our-controller','"
+                    "expression':'request.userInfo.username in "
+                    "[\\u0027system:serviceaccount:%s:x-controller\\u0027"
+                    "]'}]}}",
+                    name, ns);
+}
+
+static void put_plugins(struct cluster *c) {
+        cluster_put(c, &kube_daemonsets,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':"
+                    "[{'name':'compute-domains','command':['compute-domain-kubelet-plugin']}]}}},'status':{'"
+                    "desiredNumberScheduled':6,'currentNumberScheduled':6,'numberReady':6}}");
+}
+
+static void pose_in(struct cluster *c, const char *ns) {
+        cluster_put(
+                c, &tool_kinds_deployments,
+                "{'metadata':{'namespace':'%s','name':'x','labels':{'app.kubernetes.io/version':'6.6.6'}},"
+                "'spec':{'replicas':3,'template':{'spec':{'containers':[{'name':'x','image':'evil.example/"
+                "x','command':['compute-domain-controller'],'env':[{'name':'IMEX_MODE','value':'"
+                "hostManaged'},{'name':'IMEX_ISOLATION','value':'channel'},{'name':'AUTO_DOMAINS','value'"
+                ":'true'}]}]}}},'status':{'readyReplicas':3}}",
+                ns);
+        cluster_put(c, &kube_daemonsets,
+                    "{'metadata':{'namespace':'%s','name':'x'},'spec':{'template':{'spec':{'containers':[{'"
+                    "name':'compute-domains','image':'evil.example/x','command':['"
+                    "compute-domain-kubelet-plugin']}]}}},'status':{'desiredNumberScheduled':9}}",
+                    ns);
+        cluster_put(c, &kube_pods,
+                    "{'metadata':{'namespace':'%s','name':'plugin','labels':{},'annotations':{"
+                    "'" IMEX_ANNOTATION_WITHHELD
+                    "':'FabricError: evil'}},'spec':{'nodeName':'a0','containers':[{'"
+                    "name':'compute-domains','image':'evil.example/x','command':['"
+                    "compute-domain-kubelet-plugin']}]},'status':{'phase':'Running','containerStatuses':[{'"
+                    "name':'compute-domains','state':{'running':{'startedAt':'2026-11-27T08:00:00Z'}}}]}}",
+                    ns);
+        cluster_put(
+                c, &kube_pods,
+                "{'metadata':{'namespace':'%s','name':'daemon','labels':{'" CD_LABEL_COMPONENT
+                "':'" CD_DAEMON_OBJECT
+                "'},'annotations':{'imex.resource.nvidia.com/state':'BACKOFF','imex.resource.nvidia.com/"
+                "ready':'false','imex.resource.nvidia.com/reason':'another nvidia-imex on this node owns "
+                "the driver\\u0027s only IMEX session'}},'spec':{'nodeName':'a0','containers':[{'name':'x',"
+                "'command':['" CD_DAEMON_OBJECT "']}]},'status':{'phase':'Running'}}",
+                ns);
+}
+
+void cluster_pose(struct cluster *c) {
+        pose_in(c, "a-team");
+        put_controller(c, "domain");
+        put_plugins(c);
+        pose_in(c, "team-b");
+}
+
 struct cluster *cluster_new(void) {
         static const char *const names[] = { "a0", "a1", "a2", "a3", "b0", "b1" };
         struct cluster *c = xnew(struct cluster);
@@ -276,11 +334,8 @@ struct cluster *cluster_new(void) {
         put_fabric(c, CLUSTER_A, "rack-a");
         put_fabric(c, CLUSTER_B, "rack-b");
         put_controller(c, "domain");
-        cluster_put(c, &kube_daemonsets,
-                    "{'metadata':{'namespace':'" CLUSTER_NS
-                    "','name':'compute-domains-kubelet-plugin'},'spec':{'template':{'spec':{'containers':"
-                    "[{'name':'compute-domains','command':['compute-domain-kubelet-plugin']}]}}},'status':{'"
-                    "desiredNumberScheduled':6,'currentNumberScheduled':6,'numberReady':6}}");
+        cluster_policy(c, "controller-nodes", CLUSTER_NS);
+        put_plugins(c);
         cluster_put(
                 c, &kube_daemonsets,
                 "{'metadata':{'namespace':'" CLUSTER_NS "','name':'" CD_DAEMON_OBJECT

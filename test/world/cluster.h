@@ -55,6 +55,11 @@ void cluster_event(struct cluster *c, const char *kind, const char *ns, const ch
 void cluster_daemon(struct cluster *c, const char *node, const char *annotations, const char *status);
 /* The installation has imex.isolation=channel. */
 void cluster_assign_channels(struct cluster *c);
+/* Stores an admission policy of the chart, cd-NAME, which restricts the driver's account in a namespace. */
+void cluster_policy(struct cluster *c, const char *name, const char *ns);
+/* The tenants of a-team and team-b create objects that look like the driver's: a Deployment of the controller
+ * with other settings, a DaemonSet of the plugin, and Pods on a0. Lists have the driver's between them. */
+void cluster_pose(struct cluster *c);
 /* Makes a node publish no device. */
 void cluster_withhold(struct cluster *c, const char *node);
 

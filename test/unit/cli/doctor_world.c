@@ -11,6 +11,7 @@
 
 #include "api/resources.h"
 #include "base/mem.h"
+#include "cli/bundle.h"
 
 static const char *const schemas[] = {
 #include "schemas.inc"
@@ -30,7 +31,7 @@ void put_crd(size_t i, const char *name) {
 }
 
 static void put_policy(const char *name) {
-        cluster_put(cluster, &doctor_kinds_admission, "{'metadata':{'name':'cd-%s'},'spec':{}}", name);
+        cluster_policy(cluster, name, CLUSTER_NS);
         cluster_put(cluster, &doctor_kinds_bindings,
                     "{'metadata':{'name':'cd-%s'},'spec':{'policyName':'cd-%s'}}", name, name);
 }
@@ -119,6 +120,8 @@ void begin_empty(void) {
         cluster_remove_all(cluster, &kube_namespaces);
         cluster_remove_all(cluster, &tool_kinds_device_classes);
         cluster_remove_all(cluster, &kube_crds);
+        cluster_remove_all(cluster, &doctor_kinds_admission);
+        cluster_remove_all(cluster, &doctor_kinds_bindings);
 }
 
 #define GO_NS "dra-driver-nvidia-gpu"
@@ -193,6 +196,23 @@ void node_event(const char *node, const char *reason, const char *message) {
 
 /* ---- running it ---- */
 
+struct source *bundle_of_cluster(void) {
+        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+        struct source *read;
+        struct view v;
+        struct err e;
+        struct bundle_writer *w = bundle_writer_new(cluster_source(cluster));
+        view_init(&v, bundle_writer_source(w));
+        bundle_read_all(&v, "team-b");
+        view_done(&v);
+        bundle_writer_render(w, &tar);
+        bundle_writer_free(w);
+        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &read, &e), 0);
+        return read;
+}
+
+const char *named_namespace;
+
 void begin_mode(unsigned mode) {
         if (mode == DOCTOR_PRE)
                 begin_empty();
@@ -207,6 +227,7 @@ void examine(struct doctor_test *x, struct source *s, unsigned mode) {
         static const char *const args[] = { "--context", "prod" };
         const struct kubectl k = { FAKE_EXEC, args, ARRAY_LEN(args) };
         view_init(&x->v, s);
+        x->v.named_ns = named_namespace;
         x->d = (struct doctor){ .v = &x->v, .a = x->v.a, .mode = mode, .ns = CLUSTER_NS };
         x->t = (struct term){ .out = BUF_INIT(TERM_OUT_MAX) };
         doctor_run_checks(&x->d);

@@ -47,6 +47,10 @@ void denying_policy(void);
 
 /* ---- running it ---- */
 
+/* A bundle of the cluster's objects, as a user of team-b writes it. The caller frees it. */
+struct source *bundle_of_cluster(void);
+extern const char *named_namespace; /* the driver's, as the user names it; NULL: not named */
+
 struct doctor_test {
         struct view v;
         struct doctor d;

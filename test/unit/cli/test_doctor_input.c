@@ -11,7 +11,6 @@
 
 #include "api/resources.h"
 #include "base/mem.h"
-#include "cli/bundle.h"
 #include "cli/command_table.h"
 #include "unit/cli/doctor_world.h"
 #include "unit/golden.h"
@@ -157,35 +156,20 @@ static void a_node_cannot_write_control_characters_or_long_names(void **state) {
         end_cluster();
 }
 
-/* Without the DaemonSets, the namespace of the plugins is a guess. */
+/* Without the policies and the DaemonSets, the namespace of the plugins is a guess. */
 static void a_plugin_in_an_unknown_namespace_is_not_missing(void **state) {
         struct doctor_test x;
         (void)state;
         begin_healthy();
         cluster_fail(cluster, &kube_daemonsets, ERR_DENIED, "no");
         cluster_fail(cluster, &tool_kinds_deployments, ERR_DENIED, "no");
+        cluster_fail(cluster, &doctor_kinds_admission, ERR_DENIED, "no");
         cluster_remove_all(cluster, &kube_pods);
         examine(&x, cluster_source(cluster), DOCTOR_NODE);
         assert_int_equal(count_state(&x.d, DOCTOR_PROBLEM), 0);
         assert_int_equal(doctor_exit(&x.d), COMMAND_DENIED);
         examined(&x);
         end_cluster();
-}
-
-/* A bundle of the cluster's objects. The caller frees it. */
-static struct source *bundle_of_cluster(void) {
-        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
-        struct source *read;
-        struct view v;
-        struct err e;
-        struct bundle_writer *w = bundle_writer_new(cluster_source(cluster));
-        view_init(&v, bundle_writer_source(w));
-        bundle_read_all(&v, "team-b");
-        view_done(&v);
-        bundle_writer_render(w, &tar);
-        bundle_writer_free(w);
-        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, NULL, &read, &e), 0);
-        return read;
 }
 
 /* failure: a feature gate sets host-managed IMEX -> doctor misses no objects of daemons, also from a bundle
