@@ -36,19 +36,66 @@ static void called_with(const char *want) {
         "\"parameters\":{\"apiVersion\":\"resource.nvidia.com/"                                              \
         "v1beta1\",\"kind\":\"GpuConfig\",\"sharing\":{"                                                     \
         "\"strategy\":\"TimeSlicing\",\"timeSlicingConfig\":{" interval "}}}}}"
-#define SHORT "\"interval\":\"Short\""
+#define SHORT SLICED("gpu", "\"interval\":\"Short\"")
+#define LONG SLICED("gpu", "\"interval\":\"Long\"")
 
-/* A claim with a short time slice of its GPU. */
-static void sliced(void) {
+#define ADMIN_RESULT                                                                                         \
+        "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","           \
+        "\"adminAccess\":true}"
+
+/* Claims have this configuration, and nvidia-smi does this. */
+static void configure(const char *config, const char *does) {
         w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
-        w.config = SLICED("gpu", SHORT);
+        w.config = config;
+        smi(does);
+}
+
+/* The beginning of a test that prepares claims. */
+static void begin(const char *config, const char *does) {
+        needs_nodes();
+        configure(config, does);
+}
+
+/* nvidia-smi is slow: it waits until the test creates the file "go". */
+static void slow(void) {
+        _cleanup_(freep) char *go = file_join(node.dir, "go");
+        _cleanup_(freep) char *does = xasprintf("while ! test -e %s; do sleep 0.01; done", go);
+        smi(does);
+}
+
+static void until_called(void) {
+        for (;;) {
+                _cleanup_(freep) char *text = called();
+                if (*text)
+                        return;
+                node_poll();
+        }
+}
+
+/* Prepares a claim until a slow nvidia-smi sets its time slice. */
+static void until_being_set(struct dra_op *op, const char *name) {
+        slow();
+        prepare_claim(op, name);
+        until_called();
+}
+
+static void next_process(void) {
+        claims_free(node.claims);
+        start();
+        gpu_driver_set_devices(w.gpu, &w.devices, "");
+}
+
+/* The plugin is killed while it sets the time slice of the claim, and the next one has started. */
+static void killed_while_setting(const char *name) {
+        struct dra_op op;
+        until_being_set(&op, name);
+        next_process();
+        smi("");
 }
 
 static void a_time_slice_is_set_recorded_and_reset(void **state) {
         (void)state;
-        needs_nodes();
-        sliced();
-        smi("test -n \"$LD_PRELOAD\"");
+        begin(SHORT, "test -n \"$LD_PRELOAD\"");
         prepared_claim("one");
         called_with(SET("GPU-0", "1"));
         _cleanup_(freep) char *text = read_checkpoint();
@@ -69,11 +116,8 @@ static void a_time_slice_is_set_recorded_and_reset(void **state) {
 
 static void with_several_gpus_all_modes_are_set_before_the_slices(void **state) {
         (void)state;
-        needs_nodes();
-        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
+        begin(SLICED("a", "\"interval\":\"Long\"") "," SLICED("b", ""), "");
         w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1") "," RESULT("m", "gpu-1-mig-1g24gb-19-0");
-        w.config = SLICED("a", "\"interval\":\"Long\"") "," SLICED("b", "");
-        smi("");
         prepared_claim("one");
         called_with("-i GPU-0 -c DEFAULT\n-i GPU-1 -c DEFAULT\n"
                     "compute-policy -i GPU-0 --set-timeslice 3\n"
@@ -86,12 +130,8 @@ static void with_several_gpus_all_modes_are_set_before_the_slices(void **state) 
 
 static void admin_access_changes_no_time_slice_and_an_event_reports_it(void **state) {
         (void)state;
-        needs_nodes();
-        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
-        w.results = "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","
-                    "\"adminAccess\":true}";
-        w.config = SLICED("gpu", SHORT);
-        smi("");
+        begin(SHORT, "");
+        w.results = ADMIN_RESULT;
         prepared_claim("one");
         assert_non_null(
                 strstr(api.events, "TimeSliceNotSet: the time slice of 'gpu-0' on node n0 is not changed"));
@@ -103,11 +143,9 @@ static void admin_access_changes_no_time_slice_and_an_event_reports_it(void **st
 static void a_refused_time_slice_is_reported_and_others_are_reset(void **state) {
         struct dra_op op;
         (void)state;
-        needs_nodes();
-        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
+        begin(SHORT,
+              "case \"$*\" in *GPU-1\\ --set-timeslice\\ 1) echo; echo 'Not Supported'; echo; exit 3;; esac");
         w.results = RESULT("gpu", "gpu-0") "," RESULT("gpu", "gpu-1");
-        w.config = SLICED("gpu", SHORT);
-        smi("case \"$*\" in *GPU-1\\ --set-timeslice\\ 1) echo; echo 'Not Supported'; echo; exit 3;; esac");
         prepare_claim(&op, "one");
         until(&op, FAILED);
         assert_string_equal(op.msg,
@@ -130,9 +168,7 @@ static void a_refused_time_slice_is_reported_and_others_are_reset(void **state) 
 /* failure: nvidia-smi fails at Unprepare -> the claim is unprepared, and an Event reports it */
 static void a_claim_is_unprepared_although_nvidia_smi_fails(void **state) {
         (void)state;
-        needs_nodes();
-        sliced();
-        smi("");
+        begin(SHORT, "");
         prepared_claim("one");
         smi("echo 'GPU is lost'; exit 15");
         unprepared_claim("one");
@@ -147,11 +183,8 @@ static void a_claim_is_unprepared_although_nvidia_smi_fails(void **state) {
 /* The configuration of a claim with admin access changes nothing for the claim that uses the GPU. */
 static void a_wrong_configuration_is_also_refused_with_admin_access(void **state) {
         (void)state;
-        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
-        w.results = "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n0\",\"device\":\"gpu-0\","
-                    "\"adminAccess\":true}";
-        w.config = SLICED("gpu", "\"interval\":\"Tiny\"");
-        smi("");
+        configure(SLICED("gpu", "\"interval\":\"Tiny\""), "");
+        w.results = ADMIN_RESULT;
         refused("one", "unknown time-slice interval: Tiny");
         called_with("");
 }
@@ -160,9 +193,8 @@ static void a_wrong_configuration_is_also_refused_with_admin_access(void **state
 /* failure: a claim with MPS of the Go driver is unprepared -> the GPU's compute mode is reset */
 static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void **state) {
         (void)state;
-        needs_nodes();
+        begin("", "");
         w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1");
-        smi("");
         prepared_claim("one");
         struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         entry->devices[0].group_info = "{\"mpsControlDaemonID\":\"" ONE "-12345\",\"mpsApplied\":true}";
@@ -174,10 +206,8 @@ static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void *
 /* failure: a claim whose time slice the Go driver set is unprepared -> the time slice is reset */
 static void a_time_slice_of_a_release_of_the_go_driver_is_reset(void **state) {
         (void)state;
-        needs_nodes();
-        sliced();
+        begin(SHORT, "");
         for (int oldest = 0; oldest < 2; oldest++) {
-                smi("");
                 prepared_claim("one");
                 struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
                 entry->devices[0].group_info = "{}";
@@ -194,31 +224,12 @@ static void a_time_slice_of_a_release_of_the_go_driver_is_reset(void **state) {
         called_with("");
 }
 
-/* nvidia-smi is slow: it waits until the test lets it continue. */
-static void slow(void) {
-        _cleanup_(freep) char *go = file_join(node.dir, "go");
-        _cleanup_(freep) char *does = xasprintf("while ! test -e %s; do sleep 0.01; done", go);
-        smi(does);
-}
-
-static void until_called(void) {
-        for (;;) {
-                _cleanup_(freep) char *text = called();
-                if (*text)
-                        return;
-                node_poll();
-        }
-}
-
 /* failure: nvidia-smi takes long -> other claims are served */
 static void others_are_served_while_a_time_slice_is_set(void **state) {
         struct dra_op one, two, again = { 0 };
         (void)state;
-        needs_nodes();
-        sliced();
-        slow();
-        prepare_claim(&one, "one");
-        until_called();
+        begin(SHORT, "");
+        until_being_set(&one, "one");
         const struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
         assert_int_equal(entry->state, CHECKPOINT_STARTED);
         /* In the meantime another GPU is prepared and unprepared, */
@@ -233,7 +244,7 @@ static void others_are_served_while_a_time_slice_is_set(void **state) {
                        "already allocated to different claim " ONE))
                 node_turn();
         /* and a second call for the same claim is answered with the first. */
-        w.config = SLICED("gpu", SHORT);
+        w.config = SHORT;
         prepare_claim(&again, "one");
         for (int i = 0; i < 50; i++)
                 node_poll();
@@ -252,11 +263,8 @@ static void others_are_served_while_a_time_slice_is_set(void **state) {
 static void unprepare_during_prepare_waits_and_resets_the_time_slice(void **state) {
         struct dra_op one, gone = { 0 };
         (void)state;
-        needs_nodes();
-        sliced();
-        slow();
-        prepare_claim(&one, "one");
-        until_called();
+        begin(SHORT, "");
+        until_being_set(&one, "one");
         unprepare_claim(&gone, "one");
         for (int i = 0; i < 50; i++)
                 node_poll();
@@ -268,31 +276,16 @@ static void unprepare_during_prepare_waits_and_resets_the_time_slice(void **stat
         assert_false(is_there(ONE));
 }
 
-static void next_process(void) {
-        claims_free(node.claims);
-        smi("");
-        start();
-        gpu_driver_set_devices(w.gpu, &w.devices, "");
-}
-
 /* A plugin that was killed while it set a time slice has recorded this before. */
 /* failure: the plugin is killed while it sets a time slice -> the next one resets it */
 static void a_time_slice_of_a_killed_process_is_reset(void **state) {
-        struct dra_op op;
         (void)state;
-        needs_nodes();
-        sliced();
-        slow();
-        prepare_claim(&op, "one");
-        until_called();
-        next_process();
+        begin(SHORT, "");
+        killed_while_setting("one");
         unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
         /* The time slice of a claim that has other devices now is reset, too. */
-        slow();
-        prepare_claim(&op, "two");
-        until_called();
-        next_process();
+        killed_while_setting("two");
         w.results = RESULT("gpu", "gpu-1");
         prepared_claim("two");
         called_with(SET("GPU-0", "0") SET("GPU-1", "1"));
@@ -303,15 +296,9 @@ static void a_time_slice_of_a_killed_process_is_reset(void **state) {
 static void a_claim_waits_while_its_gpu_is_reset(void **state) {
         struct dra_op one, two;
         (void)state;
-        needs_nodes();
-        sliced();
+        begin(SHORT, "");
+        killed_while_setting("one");
         slow();
-        prepare_claim(&one, "one");
-        until_called();
-        claims_free(node.claims);
-        slow();
-        start();
-        gpu_driver_set_devices(w.gpu, &w.devices, "");
         unprepare_claim(&one, "one");
         until_called();
         w.config = "";
@@ -330,17 +317,15 @@ static void a_claim_waits_while_its_gpu_is_reset(void **state) {
 static void undoing_a_waiting_claim_leaves_the_gpu_of_another_claim(void **state) {
         struct dra_op op;
         (void)state;
-        needs_nodes();
-        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
-        w.config = SLICED("gpu", "\"interval\":\"Long\"");
-        smi("");
+        begin(LONG, "");
         prepared_claim("two");
-        sliced();
+        w.config = SHORT;
         prepare_claim(&op, "one");
         waiting();
         called_with(SET("GPU-0", "3"));
         /* Also if the claim is allocated again, with another GPU. */
         next_process();
+        smi("");
         w.results = RESULT("gpu", "gpu-1");
         prepared_claim("one");
         called_with(SET("GPU-1", "1"));
@@ -357,18 +342,12 @@ static void undoing_a_waiting_claim_leaves_the_gpu_of_another_claim(void **state
 
 /* A claim may have devices of several drivers, with the same names as GPUs of this node. */
 static void devices_of_another_driver_are_left_alone_when_a_claim_is_undone(void **state) {
-        struct dra_op op;
         (void)state;
-        needs_nodes();
-        w.gates.on[GATE_TIME_SLICING_SETTINGS] = true;
+        begin(SHORT "," SLICED("other", "\"interval\":\"Short\""), "");
         w.results = RESULT("gpu", "gpu-0") ","
                                            "{\"request\":\"other\",\"driver\":\"gpu.example.com\",\"pool\":"
                                            "\"n0\",\"device\":\"gpu-1\"}";
-        w.config = SLICED("gpu", SHORT) "," SLICED("other", SHORT);
-        slow();
-        prepare_claim(&op, "one");
-        until_called();
-        next_process();
+        killed_while_setting("one");
         unprepared_claim("one");
         called_with(SET("GPU-0", "0"));
 }
@@ -376,9 +355,7 @@ static void devices_of_another_driver_are_left_alone_when_a_claim_is_undone(void
 /* failure: the checkpoint is lost -> Unprepare still resets the time slice */
 static void a_time_slice_is_reset_after_the_checkpoint_was_lost(void **state) {
         (void)state;
-        needs_nodes();
-        sliced();
-        smi("");
+        begin(SHORT, "");
         prepared_claim("one");
         called_with(SET("GPU-0", "1"));
         claims_free(node.claims);
