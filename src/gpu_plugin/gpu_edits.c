@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "gpu_plugin/gpu_hook.h"
 #include "nvidia/proc_files.h"
 #include "nvidia/root_walk.h"
 
@@ -32,14 +33,13 @@ static void add_arg(struct args *args, const char *arg) {
         args->list[args->n++] = arg;
 }
 
-/* The command line of a hook: the program's own name, and for nvidia-ctk the word "hook" before the command.
- */
+/* The command line of a hook. */
 static struct args command(const struct gpu_edits_options *o, const char *name, struct arena *a) {
         struct args args = { .a = a };
-        const char *slash = strrchr(o->hook, '/'), *base = slash ? slash + 1 : o->hook;
-        add_arg(&args, base);
-        if (streq(base, "nvidia-ctk"))
-                add_arg(&args, "hook");
+        const char *first[HOOK_ARGS_MAX];
+        size_t n = gpu_hook_args(o->hook, first);
+        for (size_t i = 0; i < n; i++)
+                add_arg(&args, first[i]);
         add_arg(&args, name);
         return args;
 }

@@ -100,6 +100,17 @@ bool gpu_hook_is_noexec(const char *dir) {
         return statvfs(dir, &v) == 0 && v.f_flag & ST_NOEXEC;
 }
 
+/* ---- its command line ---- */
+
+size_t gpu_hook_args(const char *program, const char *ret[static HOOK_ARGS_MAX]) {
+        const char *slash = strrchr(program, '/');
+        size_t n = 0;
+        ret[n++] = slash ? slash + 1 : program;
+        if (streq(ret[0], "nvidia-ctk"))
+                ret[n++] = "hook";
+        return n;
+}
+
 /* ---- checking it ---- */
 
 enum { TIMEOUT_MS = 60000, OUTPUT_MAX = 16384 };
@@ -158,8 +169,11 @@ static void on_checked(void *u, const struct child_result *r) {
 
 struct hook_check *gpu_hook_check(uv_loop_t *loop, const struct hook_check_options *o) {
         struct hook_check *c = xnew(struct hook_check);
-        const char *const argv[] = { o->program, o->root ? "--help" : "self-test", NULL };
+        const char *argv[HOOK_ARGS_MAX + 2] = { 0 };
         static const char *const env[] = { NULL };
+        size_t n = gpu_hook_args(o->program, argv);
+        argv[0] = o->program;
+        argv[n] = o->root ? "--help" : "self-test";
         c->o = *o;
         c->program = xstrdup(o->program);
         c->child = child_run(loop, &(struct child_options){ .argv = argv,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <uv.h>
 
 #include "base/err.h"
@@ -22,6 +23,11 @@ int gpu_hook_install(const char *program, const char *dir, char **ret, struct er
 void gpu_hook_remove_old(const char *dir, const char *current, const char *cdi_root, const char *kind);
 /* Returns true if the folder is on a file system that is mounted with noexec. */
 bool gpu_hook_is_noexec(const char *dir);
+
+/* Writes the arguments before the command of a hook, and returns their number: the program's own name, and
+ * for nvidia-ctk the word "hook", because its commands are those of NVIDIA's hook only below it. */
+enum { HOOK_ARGS_MAX = 2 };
+size_t gpu_hook_args(const char *program, const char *ret[static HOOK_ARGS_MAX]);
 
 /* Checks that the CDI hook works on this node, before a container needs it.
  *

@@ -97,6 +97,20 @@ static void nvidias_hook_must_have_all_commands(void **state) {
                 strstr(check("/nowhere/nvidia-cdi-hook", "/"), "'/nowhere/nvidia-cdi-hook' cannot be run"));
 }
 
+/* The CDI files name the commands of nvidia-ctk below its command "hook". */
+/* failure: nvidia-ctk is configured as the hook -> the check runs it as the CDI files do */
+static void the_check_runs_nvidia_ctk_as_the_cdi_files_do(void **state) {
+        _cleanup_(freep) char *ctk = file_join(dir, "nvidia-ctk");
+        (void)state;
+        tree_put(dir, "nvidia-ctk",
+                 "#!/bin/sh\n[ \"$*\" = 'hook --help' ] && echo create-symlinks update-ldcache "
+                 "enable-cuda-compat disable-device-node-modification\n");
+        assert_string_equal(check(ctk, "/"), "");
+        done = false;
+        tree_put(dir, "nvidia-ctk", "#!/bin/sh\n[ \"$*\" = 'hook --help' ] && echo update-ldcache\n");
+        assert_non_null(strstr(check(ctk, "/"), "has no command create-symlinks"));
+}
+
 int main(void) {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -105,6 +119,7 @@ int main(void) {
                 T(a_self_test_that_prints_nothing_is_reported_by_its_status),
                 T(a_missing_hook_is_named),
                 T(nvidias_hook_must_have_all_commands),
+                T(the_check_runs_nvidia_ctk_as_the_cdi_files_do),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
