@@ -109,7 +109,7 @@ static const struct jd_field f_group[] = {
 
 /* Reads either dialect, and returns the main branch's form. */
 static const char *take_config(struct str config, struct arena *a) {
-        const char *text = config.n ? arena_strndup(a, config.p, config.n) : "{}";
+        const char *text = config.n && *config.p == '{' ? arena_strndup(a, config.p, config.n) : "{}";
         if (!str_starts(text, no_daemon))
                 return text;
         text += strlen(no_daemon);

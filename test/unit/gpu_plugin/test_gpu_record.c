@@ -229,6 +229,27 @@ static void a_corrupt_entry_is_an_error(void **state) {
         arena_free(a);
 }
 
+/* failure: the configuration in a claim's entry is not an object -> the written checkpoint is valid JSON */
+static void a_configuration_that_is_not_an_object_is_read_as_empty(void **state) {
+        static const char text[] = "[{\"devices\":[{\"gpu\":{\"device\":{}}}],\"configState\":\"x\"}]";
+        struct arena *a = arena_new(256);
+        struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct jw w = JW(&b);
+        struct node_device *devices;
+        size_t n;
+        yyjson_doc *doc = json_parse(str_from(text), YYJSON_READ_NOFLAG, &e);
+        assert_int_equal(gpu_record_codec.decode(yyjson_doc_get_root(doc), a, &devices, &n, &e), 0);
+        yyjson_doc_free(doc);
+        assert_int_equal(n, 1);
+        assert_string_equal(devices[0].group_info, "{}");
+        gpu_record_codec.encode(&w, devices, n, GPU_RECORD_RELEASED);
+        doc = json_parse((struct str){ b.p, b.n }, YYJSON_READ_NOFLAG, &e);
+        assert_non_null(doc);
+        yyjson_doc_free(doc);
+        buf_done(&b);
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_checkpoint_of_the_go_driver_is_written_unchanged),
@@ -240,6 +261,7 @@ int main(void) {
                 cmocka_unit_test(unknown_members_stay_unchanged),
                 cmocka_unit_test(a_claim_without_devices_has_an_empty_list),
                 cmocka_unit_test(a_corrupt_entry_is_an_error),
+                cmocka_unit_test(a_configuration_that_is_not_an_object_is_read_as_empty),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
