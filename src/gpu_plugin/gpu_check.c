@@ -37,6 +37,8 @@ void gpu_check_devices(struct check_list *l, const struct inventory *in, const s
                               in->n_gpus, in->n_gpus == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s", d->n - gpus,
                               d->n - gpus == 1 ? "" : "s");
         for (size_t i = 0; i < d->n_left_out; i++) {
+                if (d->left_out[i].unused_mig) /* see below */
+                        continue;
                 _cleanup_(freep) char *text = xasprintf("%s: %s", d->left_out[i].what, d->left_out[i].why);
                 check_list_reason(l, "gpus", REASON_GPU_LEFT_OUT, text);
         }

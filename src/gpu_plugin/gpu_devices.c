@@ -148,7 +148,7 @@ struct builder {
 static void leave_out(struct builder *b, const char *what, const char *why) {
         struct arena *a = b->ret->arena;
         b->ret->left_out[b->ret->n_left_out++] =
-                (struct gpu_left_out){ arena_strdup(a, what), arena_strdup(a, why) };
+                (struct gpu_left_out){ .what = arena_strdup(a, what), .why = arena_strdup(a, why) };
 }
 
 static void leave_out_failed(struct builder *b, const char *what, const struct inventory_failure *f) {
@@ -183,6 +183,8 @@ static void describe_full(struct builder *b, const struct gpu_facts *g, const ch
                                      .name = arena_printf(a, "gpu-%u", (unsigned)g->minor),
                                      .uuid = arena_strdup(a, g->uuid),
                                      .minor = (unsigned)g->minor,
+                                     .index = (unsigned)g->index,
+                                     .mig_capable = g->mig_capable,
                                      .address = address },
                 0, 0);
         if (!device)
@@ -242,6 +244,8 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
                                                .name = name,
                                                .uuid = arena_strdup(a, m->uuid),
                                                .minor = (unsigned)g->minor,
+                                               .index = (unsigned)g->index,
+                                               .mig_capable = true,
                                                .address = address,
                                                .parent_uuid = arena_strdup(a, g->uuid),
                                                .gpu_instance = (unsigned)m->gpu_instance,
@@ -270,6 +274,18 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
         device->offered = offered_end(&d, device->name);
 }
 
+/* No event announces that MIG mode is disabled, so the devices are incomplete until the next query. */
+static void leave_out_unused_mig(struct builder *b, const struct gpu_facts *g) {
+        char what[32];
+        snprintf(what, sizeof what, "gpu-%u", (unsigned)g->minor);
+        leave_out(
+                b, what,
+                "it is in MIG mode and has no MIG devices: create them with nvidia-smi mig -cgi, or disable "
+                "MIG mode with nvidia-smi -mig 0");
+        b->ret->left_out[b->ret->n_left_out - 1].unused_mig = true;
+        b->ret->incomplete = true;
+}
+
 static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
         char what[96], address[PCI_ADDRESS_SIZE];
         snprintf(what, sizeof what, "GPU %lld", (long long)g->index);
@@ -293,6 +309,8 @@ static void describe_gpu(struct builder *b, const struct gpu_facts *g) {
                 describe_full(b, g, known);
                 return;
         }
+        if (!g->n_mig && !g->n_mig_more)
+                leave_out_unused_mig(b, g);
         for (size_t i = 0; i < g->n_mig; i++) {
                 snprintf(what, sizeof what, "MIG device %zu of gpu-%u", i, (unsigned)g->minor);
                 describe_mig(b, g, &g->mig[i], known, what);
@@ -357,9 +375,10 @@ const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char
 
 /* Attributes describe a whole GPU completely. A MIG device also has its instances. */
 static bool device_equal(const struct gpu_device *a, const struct gpu_device *b) {
-        return a->kind == b->kind && a->minor == b->minor && streq(a->name, b->name) &&
-               streq(a->uuid, b->uuid) && streq(a->address, b->address) &&
-               a->gpu_instance == b->gpu_instance && a->compute_instance == b->compute_instance &&
+        return a->kind == b->kind && a->minor == b->minor && a->index == b->index &&
+               a->mig_capable == b->mig_capable && streq(a->name, b->name) && streq(a->uuid, b->uuid) &&
+               streq(a->address, b->address) && a->gpu_instance == b->gpu_instance &&
+               a->compute_instance == b->compute_instance &&
                jd_equal(offered_device_fields, &a->offered, &b->offered);
 }
 

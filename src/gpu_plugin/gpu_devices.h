@@ -22,6 +22,8 @@ struct gpu_device {
                              in one GPU instance "gpu-0-mig-1c3g40gb-9-0" and "gpu-0-mig-1c3g40gb-9-0-1" */
         const char *uuid; /* "GPU-...", "MIG-..." */
         unsigned minor;   /* the number in /dev/nvidia<minor>; a MIG device has the minor of its parent */
+        unsigned index;   /* NVML's index of the GPU, below INVENTORY_GPUS_MAX */
+        bool mig_capable; /* the GPU has a MIG mode, which may change */
         const char *address; /* PCI address, "0000:16:00.0"; a MIG device has its parent's; NULL: unknown */
         /* MIG devices only. */
         const char *parent_uuid;
@@ -34,6 +36,7 @@ struct gpu_device {
 struct gpu_left_out {
         const char *what; /* "GPU 3", "MIG device 0 of gpu-1" */
         const char *why;  /* the reason, for people */
+        bool unused_mig;  /* the reason: the GPU is in MIG mode and has no MIG devices */
 };
 
 /* The devices of this node. They are sorted by minor; a whole GPU precedes its MIG devices, which are sorted
@@ -45,7 +48,8 @@ struct gpu_devices {
         size_t n;
         struct gpu_left_out *left_out;
         size_t n_left_out;
-        bool incomplete;          /* a device is left out because NVML failed to describe it in this query */
+        bool incomplete;          /* a device is left out because NVML failed to describe it in this query, or
+                                     because its GPU is in MIG mode and has no MIG devices */
         size_t n_persistence_off; /* GPUs without persistence mode */
 };
 

@@ -26,21 +26,39 @@ static enum verdict gpu_steps_known(void *u, struct op *op) {
                 g->devices ? "the GPUs of this node have changed, and are being queried again" : g->why);
 }
 
+/* Returns why a whole GPU is not listed, if MIG is the reason; otherwise NULL. */
+static const char *is_mig(const struct gpu *g, const char *device) {
+        _cleanup_(freep) char *prefix = xasprintf("%s-mig-", device);
+        for (size_t i = 0; i < g->devices->n; i++) {
+                if (str_starts(g->devices->items[i].name, prefix))
+                        return "it is in MIG mode";
+        }
+        for (size_t i = 0; i < g->devices->n_left_out; i++) {
+                if (g->devices->left_out[i].unused_mig && streq(g->devices->left_out[i].what, device))
+                        return g->devices->left_out[i].why;
+        }
+        return NULL;
+}
+
 /* The error lists the existing devices, and those that were left out with the reason. */
 static enum verdict not_there(const struct gpu *g, struct op *op, const char *device) {
         struct buf b = BUF_INIT(400);
+        const char *mig = is_mig(g, device);
         for (size_t i = 0; i < g->devices->n; i++)
                 buf_addf(&b, "%s%s", i ? ", " : "", g->devices->items[i].name);
-        for (size_t i = 0; i < g->devices->n_left_out; i++)
+        for (size_t i = 0; i < g->devices->n_left_out; i++) {
+                if (g->devices->left_out[i].unused_mig) /* of another GPU, or named above */
+                        continue;
                 buf_addf(&b, "; %s: %s", g->devices->left_out[i].what, g->devices->left_out[i].why);
+        }
         prepare_verdict_set(
                 op, VERDICT_REFUSE,
-                "prepare devices failed: allocatable not found for device \"%s\": node '%s' has %s%s%s; "
+                "prepare devices failed: allocatable not found for device \"%s\": %s%snode '%s' has %s%s%s; "
                 "delete the pod so that it "
                 "is scheduled "
                 "again",
-                device, g->o.node, g->devices->n ? "" : "no GPU", b.failed ? "others" : buf_str(&b),
-                g->why[0] ? g->why : "");
+                device, str_or(mig, ""), mig ? "; " : "", g->o.node, g->devices->n ? "" : "no GPU",
+                b.failed ? "others" : buf_str(&b), g->why[0] ? g->why : "");
         buf_done(&b);
         return VERDICT_REFUSE;
 }
@@ -103,7 +121,22 @@ static enum verdict is_reset(void *u, struct op *op, struct node_request *w) {
                 w->result->device, g->o.node);
 }
 
-static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, is_reset, NULL };
+/* The last step, so that the mode is read when nothing else prevents the Prepare. A GPU in MIG mode does not
+ * work as a whole. After the read, known() and there() judge the new list of devices. */
+static enum verdict is_whole(void *u, struct op *op, struct node_request *w) {
+        const struct gpu *g = u;
+        const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
+        struct gpu_request *own = gpu_want_of(w);
+        if (!own->ready_ms)
+                own->ready_ms = loop_now_ms(g->claims->o.loop);
+        if (op_prepared_before(op) || g->o.read_mode(g->o.u, d, own->ready_ms))
+                return VERDICT_GO;
+        op->waits_for = WAITS_FOR_GPUS;
+        return prepare_verdict_set(op, VERDICT_WAIT, "%s: the MIG mode of device %s is being read", g->o.node,
+                                   d->name);
+}
+
+static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, is_reset, is_whole, NULL };
 
 /* ---- requests ---- */
 
@@ -150,6 +183,11 @@ void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, co
         snprintf(g->why, sizeof g->why, "%s", why);
         gpu_plan_forget(g);
         gpu_work_known(g);
+        if (g->claims)
+                claims_reevaluate(g->claims);
+}
+
+void gpu_driver_mode_read(struct gpu *g) {
         if (g->claims)
                 claims_reevaluate(g->claims);
 }

@@ -24,6 +24,9 @@ struct gpu_driver_options {
         /* Returns true if the devices of the last gpu_driver_set_devices() are still current. If it returns
          * false, the owner calls gpu_driver_set_devices() soon. */
         bool (*hold)(void *u);
+        /* Returns true if the MIG mode of this GPU has been read after `since_ms` (loop_now_ms()), or cannot
+         * be read. If it returns false, the owner calls gpu_driver_mode_read() soon. */
+        bool (*read_mode)(void *u, const struct gpu_device *d, uint64_t since_ms);
         /* Called when a Prepare begins to wait for gpu_driver_set_devices() (yes), or when none waits any
          * more. */
         void (*wanted)(void *u, bool yes);
@@ -41,6 +44,9 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
  * is a text for people: without devices, the reason why they are not known; with devices, a problem, or "" if
  * there is none. */
 void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, const char *why);
+
+/* The owner calls it when the MIG mode of GPUs has been read. */
+void gpu_driver_mode_read(struct gpu *g);
 
 extern const struct node_driver gpu_driver;
 

@@ -203,6 +203,11 @@ static void on_gpus(void *u) {
         inform_driver(p);
 }
 
+static void on_mode_read(void *u) {
+        struct plugin *p = u;
+        gpu_driver_mode_read(p->driver);
+}
+
 /* ---- their health ---- */
 
 static void gpu_plugin_main_on_health(void *u) {
@@ -274,6 +279,11 @@ static bool gpu_plugin_main_hold(void *u) {
         return gpus_hold(p->gpus);
 }
 
+static bool gpu_plugin_main_read_mode(void *u, const struct gpu_device *d, uint64_t since_ms) {
+        const struct plugin *p = u;
+        return gpus_read_mode(p->gpus, d, since_ms);
+}
+
 static void wanted(void *u, bool yes) {
         const struct plugin *p = u;
         gpus_poll_fast(p->gpus, yes);
@@ -341,6 +351,7 @@ static void *gpu_plugin_main_start(struct node_main *m) {
                                                              .dev = p->dev,
                                                              .own_dev = "/dev",
                                                              .changed = on_gpus,
+                                                             .mode_read = on_mode_read,
                                                              .failed = on_nvml_failed,
                                                              .u = p });
         p->driver = gpu_driver_new(&(struct gpu_driver_options){ .node = p->flags.node,
@@ -353,6 +364,7 @@ static void *gpu_plugin_main_start(struct node_main *m) {
                                                                  .ipc_sockets = p->ipc_sockets,
                                                                  .no_gids = !p->gids,
                                                                  .hold = gpu_plugin_main_hold,
+                                                                 .read_mode = gpu_plugin_main_read_mode,
                                                                  .wanted = wanted,
                                                                  .recorded = gpu_plugin_main_on_recorded,
                                                                  .u = p });

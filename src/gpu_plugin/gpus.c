@@ -20,8 +20,25 @@ enum {
         RETRY_MS = 5000,
         SETTLE_MS = 1000,
         TRIES_OF_A_LOST_GPU = 3,
-        LEFT_OUT_MS = 60000, /* a GPU that was left out may have been reset, and no event announces it */
-        LOST_MS = 1000,      /* between queries of a lost GPU, so that it is withdrawn within 35 s */
+        LEFT_OUT_MS = 60000,      /* a GPU that was left out may have been reset, and no event announces it */
+        LOST_MS = 1000,           /* between queries of a lost GPU, so that it is withdrawn within 35 s */
+        MODE_PATIENCE_MS = 10000, /* how long a Prepare waits for the MIG mode of its GPUs */
+        MODE_FAILING_MS = 60000,
+};
+
+_Static_assert(INVENTORY_GPUS_MAX <= 64, "a bit for each GPU");
+
+/* Reads the MIG modes for Prepares. It has its own process, so that it does not wait for a query of all GPUs.
+ */
+struct modes {
+        struct nvml_client *nvml;
+        struct loop_timer patience;
+        char verb[NVML_QUESTION_MAX];
+        uint64_t wanted, asked; /* GPUs: a bit for each index */
+        uint64_t asked_ms;
+        uint64_t read_ms[INVENTORY_GPUS_MAX]; /* when the last finished read of each GPU began */
+        uint64_t failing_until_ms; /* after a read that has failed, or has not finished in time, no Prepare
+                                      waits for a read */
 };
 
 struct gpus {
@@ -36,6 +53,8 @@ struct gpus {
         unsigned lost;        /* answers in a row in which an offered GPU failed */
         uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
         uint64_t asked_ms;    /* the time of the last query */
+        uint64_t outdated_ms; /* when a read of the modes disproved the devices; 0: it did not */
+        struct modes modes;
         struct gpus_state state;
         struct gpu_devices devices;
         char *library, *answered; /* the queried library; the library that answered, as in the state */
@@ -59,7 +78,7 @@ static bool look_again(const struct gpus *g) {
 }
 
 static void gpus_schedule(struct gpus *g) {
-        unsigned ms = g->lost ? LOST_MS : try_again(g) ? RETRY_MS : IDLE_MS;
+        unsigned ms = g->lost ? LOST_MS : try_again(g) ? RETRY_MS : g->outdated_ms ? 0 : IDLE_MS;
         if (g->waiting && ms > WAITING_MS)
                 ms = WAITING_MS;
         loop_timer_start(&g->timer, ms);
@@ -80,6 +99,8 @@ static void gpus_answer(struct gpus *g, struct gpu_devices *now, const char *rea
         gpu_devices_done(&g->devices);
         g->devices = *now;
         g->held = g->asked;
+        if (g->asked_ms >= g->outdated_ms)
+                g->outdated_ms = 0;
         free(g->answered);
         g->answered = *reason ? NULL : xstrdup(g->library);
         g->state = (struct gpus_state){
@@ -93,6 +114,7 @@ static void no_driver(struct gpus *g, const char *reason, const struct err *e) {
         struct gpu_devices none = { 0 };
         g->lost = 0;
         g->left_out = 0;
+        g->outdated_ms = 0;
         gpus_answer(g, &none, reason, e->msg);
 }
 
@@ -111,8 +133,6 @@ static bool says_no_driver(const struct err *e) {
         return e->code == NVML_CANNOT_LOAD || e->code == NVML_DRIVER_NOT_LOADED ||
                e->code == NVML_LIBRARY_NOT_FOUND || e->code == NVML_VERSION_MISMATCH;
 }
-
-_Static_assert(INVENTORY_GPUS_MAX <= 64, "a bit for each GPU");
 
 /* The GPUs that failed, or of which a MIG device failed. */
 static uint64_t failed_gpus(const struct inventory *in) {
@@ -138,9 +158,18 @@ static void on_inventory(struct gpus *g, const struct inventory *in) {
         }
         g->lost = 0;
         g->left_out = failed;
+        for (size_t i = 0; i < in->n_gpus; i++)
+                if (!inventory_failed(&in->gpus[i].failure) &&
+                    g->modes.read_ms[in->gpus[i].index] < g->asked_ms)
+                        g->modes.read_ms[in->gpus[i].index] = g->asked_ms;
         gpu_devices_describe(in, g->o.sys, &now);
         gpus_answer(g, &now, now.n ? "" : REASON_NO_GPUS,
                     now.n ? "" : "NVML reports no GPU that can be offered");
+}
+
+static void report_failure(struct gpus *g, const struct err *e) {
+        if (e->code == NVML_HUNG || e->code == NVML_CRASHED)
+                g->o.failed(g->o.u, e->code == NVML_HUNG ? "hung" : "crashed");
 }
 
 static void gpus_on_answered(void *u, const struct str *json, const struct err *error) {
@@ -154,8 +183,7 @@ static void gpus_on_answered(void *u, const struct str *json, const struct err *
         }
         if (!json)
                 e = *error;
-        if (e.code == NVML_HUNG || e.code == NVML_CRASHED)
-                g->o.failed(g->o.u, e.code == NVML_HUNG ? "hung" : "crashed");
+        report_failure(g, &e);
         if (says_no_driver(&e))
                 no_driver(g, REASON_DRIVER_NOT_READY, &e);
         else
@@ -197,7 +225,7 @@ static void gpus_on_timer(void *u) {
         g->asked = g->seen;
         if (!library.here) {
                 no_driver(g, REASON_DRIVER_NOT_FOUND, &e);
-        } else if (g->seen == g->held && !try_again(g) && !look_again(g)) {
+        } else if (g->seen == g->held && !try_again(g) && !look_again(g) && !g->outdated_ms) {
                 gpus_notify(g, false);
         } else if (g->held && g->seen != g->held && g->seen != before) {
                 gpus_settle(g);
@@ -218,7 +246,7 @@ bool gpus_hold(struct gpus *g) {
         struct err e;
         if (!nvml_client_asking(g->nvml)) {
                 g->seen = gpus_check(g, a, &library, &e);
-                if (g->seen && g->seen == g->held)
+                if (g->seen && g->seen == g->held && !g->outdated_ms)
                         return true;
                 if (g->held && g->seen != before)
                         gpus_settle(g);
@@ -227,6 +255,95 @@ bool gpus_hold(struct gpus *g) {
         }
         g->owed = true;
         return false;
+}
+
+/* ---- the MIG modes ---- */
+
+static const struct gpu_facts *gpus_by_index(const struct inventory *in, unsigned index) {
+        for (size_t i = 0; i < in->n_gpus; i++)
+                if (in->gpus[i].index == index)
+                        return &in->gpus[i];
+        return NULL;
+}
+
+/* Returns true if the answer disproves a known device. A GPU that fails does not: the query of all GPUs
+ * decides about it. */
+static bool modes_differ(const struct gpus *g, const struct inventory *in) {
+        for (size_t i = 0; i < g->devices.n; i++) {
+                const struct gpu_device *d = &g->devices.items[i];
+                if (d->kind != GPU_FULL || !(g->modes.asked >> d->index & 1))
+                        continue;
+                const struct gpu_facts *now = gpus_by_index(in, d->index);
+                if (!now ||
+                    (!inventory_failed(&now->failure) && (now->mig_mode == 1 || !streq(now->uuid, d->uuid))))
+                        return true;
+        }
+        return false;
+}
+
+/* Ends the wait of Prepares for the read. */
+static void modes_read(struct gpus *g, bool fails) {
+        struct modes *m = &g->modes;
+        m->failing_until_ms = fails ? loop_now_ms(g->loop) + MODE_FAILING_MS : 0;
+        for (unsigned i = 0; i < INVENTORY_GPUS_MAX; i++)
+                if (m->asked >> i & 1 && m->read_ms[i] < m->asked_ms)
+                        m->read_ms[i] = m->asked_ms;
+        loop_timer_stop(&m->patience);
+}
+
+static void modes_ask(struct gpus *g);
+
+static void modes_on_answered(void *u, const struct str *json, const struct err *error) {
+        struct gpus *g = u;
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct inventory in = { 0 };
+        struct err e;
+        bool fails = !json || inventory_decode(*json, a, &in, &e) < 0;
+        if (!json)
+                report_failure(g, error);
+        if (!fails && modes_differ(g, &in))
+                g->outdated_ms = loop_now_ms(g->loop);
+        modes_read(g, fails);
+        modes_ask(g);
+        if (g->outdated_ms && !nvml_client_asking(g->nvml) && !g->settling)
+                loop_timer_start(&g->timer, 0);
+        g->o.mode_read(g->o.u);
+}
+
+/* The process is not killed: it may be initializing a GPU (nvml_session.h). */
+static void modes_on_patience(void *u) {
+        struct gpus *g = u;
+        modes_read(g, true);
+        g->o.mode_read(g->o.u);
+}
+
+static void modes_ask(struct gpus *g) {
+        struct modes *m = &g->modes;
+        struct buf b = BUF_INIT(sizeof m->verb);
+        if (!m->wanted || !g->answered || nvml_client_asking(m->nvml))
+                return;
+        buf_adds(&b, NVML_ASK_MIG_MODE);
+        for (unsigned i = 0; i < INVENTORY_GPUS_MAX; i++)
+                if (m->wanted >> i & 1)
+                        buf_addf(&b, "%s%u", str_ends(buf_str(&b), ":") ? "" : ",", i);
+        snprintf(m->verb, sizeof m->verb, "%s", buf_str(&b));
+        buf_done(&b);
+        m->asked = m->wanted;
+        m->wanted = 0;
+        m->asked_ms = loop_now_ms(g->loop);
+        loop_timer_start(&m->patience, MODE_PATIENCE_MS);
+        nvml_client_ask(m->nvml, g->answered, m->verb, NVML_LIMITS, modes_on_answered, g);
+}
+
+bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms) {
+        struct modes *m = &g->modes;
+        if (d->kind != GPU_FULL || !d->mig_capable || m->read_ms[d->index] >= since_ms)
+                return true;
+        bool coming = nvml_client_asking(m->nvml) && m->asked >> d->index & 1 && m->asked_ms >= since_ms;
+        if (!coming)
+                m->wanted |= UINT64_C(1) << d->index;
+        modes_ask(g);
+        return loop_now_ms(g->loop) < m->failing_until_ms;
 }
 
 void gpus_poll_fast(struct gpus *g, bool waiting) {
@@ -241,6 +358,8 @@ struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
         g->loop = loop;
         g->o = *o;
         g->nvml = nvml_client_new(loop);
+        g->modes.nvml = nvml_client_new(loop);
+        loop_timer_init(&g->modes.patience, loop, modes_on_patience, g);
         g->state = (struct gpus_state){ .reason = REASON_DRIVER_NOT_QUERIED,
                                         .message = "the NVIDIA driver has not answered yet" };
         loop_timer_init(&g->timer, loop, gpus_on_timer, g);
@@ -252,6 +371,8 @@ void gpus_free(struct gpus *g) {
         if (!g)
                 return;
         nvml_client_free(g->nvml);
+        nvml_client_free(g->modes.nvml);
+        loop_timer_done(&g->modes.patience);
         loop_timer_done(&g->timer);
         gpu_devices_done(&g->devices);
         free(g->library);

@@ -6,6 +6,11 @@
  * a caller waits, and in gpus_hold(). It queries NVML, in a separate process, only if the fingerprint has
  * changed, and retries after a failure.
  *
+ * The fingerprint does not contain the MIG mode, which changes without any trace outside of NVML while a GPU
+ * has no MIG devices. NVML has an event for it (nvmlEventMigConfigChange), but only for an open session, and
+ * an open session prevents the change. So a Prepare reads the mode of its GPUs (gpus_read_mode()), and a GPU
+ * that is in MIG mode without MIG devices is queried every minute.
+ *
  * A failed query does not mean that the GPUs are lost: the last answer stays valid until the next one. If the
  * NVIDIA driver is missing, this counts as an answer. The module removes a GPU or a MIG device from the list
  * after NVML could not describe it three times in a row. While a device is left out for this reason, the
@@ -26,6 +31,7 @@ struct gpus_options { /* the strings are borrowed until gpus_free() */
         const char *dev;          /* "/dev", or the dev/ below the driver root */
         const char *own_dev;      /* "/dev", where the plugin creates device nodes for NVML; NULL: nowhere */
         void (*changed)(void *u); /* the devices or the state have changed; never called inside gpus_*() */
+        void (*mode_read)(void *u); /* MIG modes have been read; never called inside gpus_*() */
         void (*failed)(void *u, const char *kind); /* the process that calls NVML "hung" or "crashed" */
         void *u;
 };
@@ -52,6 +58,11 @@ const struct gpu_devices *gpus_devices(const struct gpus *g);
 /* Returns true if the devices are known and the fingerprint has not changed. Otherwise a query of NVML is
  * running, and the module calls changed() after it, even if nothing has changed. */
 bool gpus_hold(struct gpus *g);
+/* Returns true if the MIG mode of this GPU, one of gpus_devices(), has been read after `since_ms`
+ * (loop_now_ms()) and is unchanged, if the GPU has no MIG mode, or if NVML cannot answer: then the last
+ * answer counts. Otherwise the mode is being read, and the module calls mode_read() after that. If the mode
+ * has changed, gpus_hold() returns false until the devices have been queried again. */
+bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms);
 /* Sets whether a caller waits until gpus_hold() returns true. If so, the fingerprint is taken more often. */
 void gpus_poll_fast(struct gpus *g, bool waiting);
 void gpus_free(struct gpus *g);

@@ -44,6 +44,7 @@ static const struct jd_field f_gpu[] = {
         JD_INT(struct gpu_facts, "memory", memory_bytes),
         JD_STR(struct gpu_facts, "pci", pci_bus_id, .omit_empty = true),
         JD_STR(struct gpu_facts, "addressingMode", addressing_mode),
+        JD_BOOL(struct gpu_facts, "migCapable", mig_capable),
         JD_INT(struct gpu_facts, "migMode", mig_mode),
         JD_BOOL(struct gpu_facts, "persistenceOff", persistence_off),
         JD_LIST(struct gpu_facts, "mig", mig, struct mig_facts, f_mig),
@@ -119,7 +120,8 @@ static int check_gpu(const struct gpu_facts *g, struct err *e) {
                         return -1;
         if (g->failure.call)
                 return 0;
-        if (check_range(g->minor, MINOR_MAX, "the minor number", what, e) < 0 ||
+        if (check_range(g->index, INVENTORY_GPUS_MAX - 1, "the index", what, e) < 0 ||
+            check_range(g->minor, MINOR_MAX, "the minor number", what, e) < 0 ||
             check_range(g->memory_bytes, INT64_MAX, "the memory", what, e) < 0 ||
             check_range(g->n_mig_more, INSTANCE_MAX, "the number of other MIG devices", what, e) < 0 ||
             check_uuid(g->uuid, what, e) < 0)

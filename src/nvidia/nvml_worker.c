@@ -99,8 +99,8 @@ static struct nvml_gpu survey_fabric_of(const struct nvml_library *l, unsigned i
 
 /* Write the answer. For a GPU that cannot be queried they write the failure, so that one lost GPU does not
  * hide the others. A returned error concerns all GPUs. */
-static int nvml_survey_fabric(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
-                              struct err *e) {
+static int nvml_survey_fabric(const struct nvml_library *l, const struct nvml_progress *p, struct str args,
+                              struct buf *out, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         char version[96] = "";
         unsigned n;
@@ -259,17 +259,28 @@ static const char *ask_addressing_mode(const struct nvml_library *l, nvml_device
         return names[mode.v.value];
 }
 
+static bool ask_uuid(const struct nvml_library *l, nvml_device_t dev, struct arena *a, struct gpu_facts *r) {
+        char uuid[TEXT_SIZE] = "";
+        if (!NEEDED(&r->failure, l, uuid, "nvmlDeviceGetUUID", dev, uuid, sizeof uuid))
+                return false;
+        nvml_library_clean(uuid, sizeof uuid);
+        r->uuid = arena_strdup(a, uuid);
+        return true;
+}
+
+static void ask_mig_mode(const struct nvml_library *l, nvml_device_t dev, struct gpu_facts *r) {
+        unsigned mode = 0, pending = 0;
+        r->mig_capable = ANSWERED(&r->failure, l, mig_mode, "nvmlDeviceGetMigMode", dev, &mode, &pending);
+        r->mig_mode = r->mig_capable ? mode : 0;
+}
+
 static void ask_gpu(const struct nvml_library *l, nvml_device_t dev, struct arena *a, struct gpu_facts *r) {
         struct inventory_failure *f = &r->failure;
         NVML_ROOM(struct nvml_pci_info) pci = { 0 };
-        char uuid[TEXT_SIZE] = "", text[TEXT_SIZE] = "";
-        unsigned minor, architecture, mig_mode, pending = 0;
+        char text[TEXT_SIZE] = "";
+        unsigned minor, architecture;
         int brand, cc[2], persistence_mode;
-        if (!NEEDED(f, l, uuid, "nvmlDeviceGetUUID", dev, uuid, sizeof uuid))
-                return;
-        nvml_library_clean(uuid, sizeof uuid);
-        r->uuid = arena_strdup(a, uuid);
-        if (!NEEDED(f, l, minor, "nvmlDeviceGetMinorNumber", dev, &minor))
+        if (!ask_uuid(l, dev, a, r) || !NEEDED(f, l, minor, "nvmlDeviceGetMinorNumber", dev, &minor))
                 return;
         r->minor = minor;
         if (TOLD(f, l, name, "nvmlDeviceGetName", dev, text, sizeof text)) {
@@ -294,8 +305,7 @@ static void ask_gpu(const struct nvml_library *l, nvml_device_t dev, struct aren
         r->persistence_off =
                 TOLD(f, l, persistence_mode, "nvmlDeviceGetPersistenceMode", dev, &persistence_mode) &&
                 persistence_mode == 0;
-        if (ANSWERED(f, l, mig_mode, "nvmlDeviceGetMigMode", dev, &mig_mode, &pending))
-                r->mig_mode = mig_mode;
+        ask_mig_mode(l, dev, r);
 }
 
 static struct gpu_facts survey_gpu(const struct nvml_library *l, unsigned index, struct arena *a) {
@@ -310,8 +320,39 @@ static struct gpu_facts survey_gpu(const struct nvml_library *l, unsigned index,
         return r;
 }
 
-static int nvml_survey_inventory(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
-                                 struct err *e) {
+static struct gpu_facts survey_mig_mode_of(const struct nvml_library *l, unsigned index, struct arena *a) {
+        struct gpu_facts r = { .index = index };
+        nvml_device_t dev = NULL;
+        if (needed(&r.failure, "nvmlDeviceGetHandleByIndex", l->by_index(index, &dev)) &&
+            ask_uuid(l, dev, a, &r))
+                ask_mig_mode(l, dev, &r);
+        return r;
+}
+
+static int nvml_survey_mig_mode(const struct nvml_library *l, const struct nvml_progress *p, struct str args,
+                                struct buf *out, struct err *e) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct inventory some = { .driver_version = "",
+                                  .gpus = arena_alloc(a, INVENTORY_GPUS_MAX * sizeof *some.gpus) };
+        struct str field;
+        unsigned n;
+        if (count_gpus(l, INVENTORY_GPUS_MAX, &n, e) < 0)
+                return -1;
+        while (str_next_field(&args, ',', &field)) {
+                int64_t index;
+                if (!str_to_i64(field, &index) || index < 0 || some.n_gpus == INVENTORY_GPUS_MAX)
+                        return err_set(e, ERR_INVALID, 0, "NVML's process got an invalid index of a GPU");
+                if (index >= n)
+                        continue;
+                p->gpu(p->u, (unsigned)index);
+                some.gpus[some.n_gpus++] = survey_mig_mode_of(l, (unsigned)index, a);
+        }
+        jd_encode(inventory_fields, &some, &JW(out), NULL);
+        return 0;
+}
+
+static int nvml_survey_inventory(const struct nvml_library *l, const struct nvml_progress *p, struct str args,
+                                 struct buf *out, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         char version[TEXT_SIZE] = "";
         unsigned n;
@@ -443,10 +484,17 @@ static bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set,
 
 enum { CHANNEL = 3 };
 
-typedef int(survey_fn)(const struct nvml_library *l, const struct nvml_progress *p, struct buf *out,
-                       struct err *e);
+typedef int(survey_fn)(const struct nvml_library *l, const struct nvml_progress *p, struct str args,
+                       struct buf *out, struct err *e);
 
-static survey_fn *find_survey(struct str verb) {
+/* Returns the survey of the question, and its arguments in *ret_args. */
+static survey_fn *find_survey(struct str verb, struct str *ret_args) {
+        const size_t n = sizeof NVML_ASK_MIG_MODE - 1;
+        *ret_args = (struct str){ 0 };
+        if (verb.n > n && memcmp(verb.p, NVML_ASK_MIG_MODE, n) == 0) {
+                *ret_args = (struct str){ verb.p + n, verb.n - n };
+                return nvml_survey_mig_mode;
+        }
         return str_eq(verb, STR(NVML_ASK_FABRIC))      ? nvml_survey_fabric
                : str_eq(verb, STR(NVML_ASK_INVENTORY)) ? nvml_survey_inventory
                                                        : NULL;
@@ -508,7 +556,8 @@ static void report_gpu(void *u, unsigned index) {
 /* -1: the library cannot be loaded or started. */
 static int nvml_worker_ask(struct worker *w, struct nvml_question *q, struct buf *out, bool *ret_ok,
                            struct err *e) {
-        survey_fn *survey = find_survey(q->verb);
+        struct str args;
+        survey_fn *survey = find_survey(q->verb, &args);
         *ret_ok = false;
         if (!survey) {
                 err_set(e, ERR_INVALID, 0, "NVML's process got an unknown question");
@@ -516,7 +565,7 @@ static int nvml_worker_ask(struct worker *w, struct nvml_question *q, struct buf
         }
         if (nvml_worker_begin(w, e) < 0)
                 return -1;
-        *ret_ok = survey(&w->library, &(struct nvml_progress){ report_gpu, &q->id }, out, e) == 0 &&
+        *ret_ok = survey(&w->library, &(struct nvml_progress){ report_gpu, &q->id }, args, out, e) == 0 &&
                   !out->failed;
         nvml_library_end(&w->library);
         if (out->failed)

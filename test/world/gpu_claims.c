@@ -76,6 +76,11 @@ static bool hold(void *u) {
         return w.holds;
 }
 
+static bool read_mode(void *u, const struct gpu_device *d, uint64_t since_ms) {
+        w.reads++;
+        return !w.modes_unread;
+}
+
 static void wanted(void *u, bool yes) {
         w.wanted = yes;
 }
@@ -93,6 +98,7 @@ void start(void) {
                 .hook = hook,
                 .ipc_sockets = w.ipc_sockets,
                 .hold = hold,
+                .read_mode = read_mode,
                 .wanted = wanted,
         });
         node_start(&gpu_driver, w.gpu);

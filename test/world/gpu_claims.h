@@ -16,6 +16,8 @@ struct gpu_claims {
         bool holds, wanted;
         bool ipc_sockets; /* for the next process */
         unsigned looks;   /* number of checks whether the known GPUs are current */
+        unsigned reads;   /* number of checks whether the MIG mode has been read */
+        bool modes_unread;
 };
 extern struct gpu_claims w;
 extern struct gpu_device gpus[3];

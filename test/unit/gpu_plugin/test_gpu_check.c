@@ -37,13 +37,15 @@ static void gpus_that_can_be_allocated_are_counted(void **state) {
 static void gpus_that_cannot_be_allocated_are_problems(void **state) {
         struct gpu_facts gpus[] = { { .index = 0, .mig_mode = 1, .persistence_off = true },
                                     { .index = 1, .failure = { .call = "nvmlDeviceGetUUID", .error = 15 } } };
-        struct gpu_left_out left_out[] = { { "GPU 1", "nvmlDeviceGetUUID: GPU is lost" } };
+        struct gpu_left_out left_out[] = { { "GPU 1", "nvmlDeviceGetUUID: GPU is lost" },
+                                           { "gpu-0", "it is in MIG mode", true } };
 
         gpu_check_devices(
                 &list, &(struct inventory){ .gpus = gpus, .n_gpus = 2 },
-                &(struct gpu_devices){ .left_out = left_out, .n_left_out = 1, .n_persistence_off = 1 });
+                &(struct gpu_devices){ .left_out = left_out, .n_left_out = 2, .n_persistence_off = 1 });
         assert_true(has("gpus", CHECK_PROBLEM, "GPU 1: nvmlDeviceGetUUID: GPU is lost"));
         assert_true(has("mig", CHECK_PROBLEM, "GPU 0 is in MIG mode and has no MIG devices"));
+        assert_false(has("gpus", CHECK_PROBLEM, "MIG mode"));
         assert_true(has("persistence-mode", CHECK_PROBLEM, "1 GPU,"));
 }
 

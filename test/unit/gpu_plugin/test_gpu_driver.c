@@ -142,6 +142,39 @@ static void a_missing_gpu_is_refused_with_the_gpus_of_the_node(void **state) {
         refused("one", "device 'gpu-0' was allocated on node 'n1', but this is node 'n0'");
 }
 
+/* failure: a GPU is in MIG mode -> a claim of the whole GPU is refused, and the error names the mode */
+static void a_gpu_in_mig_mode_is_refused_as_a_whole(void **state) {
+        static struct gpu_left_out unused = { "gpu-0", "it is in MIG mode and has no MIG devices", true };
+        (void)state;
+        w.devices.items = gpus + 2; /* only the MIG device of gpu-1 */
+        w.devices.n = 1;
+        w.devices.left_out = &unused;
+        w.devices.n_left_out = 1;
+        refused("one", "device \"gpu-0\": it is in MIG mode and has no MIG devices; node 'n0' has "
+                       "gpu-1-mig-1g24gb-19-0; delete the pod");
+        w.results = RESULT("gpu", "gpu-1");
+        refused("one", "device \"gpu-1\": it is in MIG mode; node 'n0' has gpu-1-mig-1g24gb-19-0; delete");
+}
+
+static void prepare_waits_while_the_mig_mode_of_its_gpu_is_read(void **state) {
+        struct dra_op op;
+        (void)state;
+        needs_nodes();
+        w.modes_unread = true;
+        prepare_claim(&op, "one");
+        assert_string_equal(waiting()->msg, "n0: the MIG mode of device gpu-0 is being read");
+        assert_true(w.wanted);
+        w.modes_unread = false;
+        gpu_driver_mode_read(w.gpu);
+        until(&op, PREPARED);
+        /* Containers that restart do not wait. */
+        w.modes_unread = true;
+        _cleanup_(freep) char *path = file_of(ONE);
+        assert_int_equal(unlink(path), 0);
+        prepared_claim("one");
+        unprepared_claim("one");
+}
+
 #define GPU_CONFIG(rest)                                                                                     \
         "{\"source\":\"FromClaim\",\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"gpu.nvidia.com\","        \
         "\"parameters\":{\"apiVersion\":"                                                                    \
@@ -405,6 +438,8 @@ int main(void) {
                 T(prepared_claims_are_answered_without_nvml),
                 T(prepare_waits_until_the_gpus_are_known),
                 T(a_missing_gpu_is_refused_with_the_gpus_of_the_node),
+                T(a_gpu_in_mig_mode_is_refused_as_a_whole),
+                T(prepare_waits_while_the_mig_mode_of_its_gpu_is_read),
                 T(an_alternative_has_its_own_configuration_and_keeps_its_name),
                 T(an_invalid_configuration_is_refused_with_the_error_of_the_go_driver),
                 T(a_missing_device_node_or_library_is_named),

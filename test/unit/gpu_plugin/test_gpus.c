@@ -55,6 +55,7 @@ static void start(void) {
                                                        .dev = dev,
                                                        .own_dev = own_dev,
                                                        .changed = on_changed,
+                                                       .mode_read = on_changed,
                                                        .failed = on_failed });
 }
 
@@ -443,6 +444,113 @@ static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
         assert_int_equal(gpus_devices(gpus)->n, 2);
 }
 
+/* ---- the MIG mode ---- */
+
+static bool mode_read(const char *name, uint64_t since_ms) {
+        const struct gpu_device *d = gpu_device_find(gpus_devices(gpus), name);
+        assert_non_null(d);
+        return gpus_read_mode(gpus, d, since_ms);
+}
+
+/* Begins to read the mode, as a Prepare does. Returns the time. */
+static uint64_t read_now(const char *name) {
+        run_for(1000);
+        uint64_t since = loop_now_ms(&loop);
+        assert_false(mode_read(name, since));
+        return since;
+}
+
+/* Nothing outside of NVML shows the change. */
+/* failure: MIG mode is enabled and no MIG device is created -> the next Prepare of the GPU notices it */
+static void a_change_of_the_mig_mode_alone_is_noticed_by_the_next_prepare(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        uint64_t since = read_now("gpu-1");
+        until_changed();
+        assert_true(mode_read("gpu-1", since));
+        assert_true(gpus_hold(gpus));
+        assert_int_equal(sessions(), 2);
+        conf("GPU_COUNT=2\nGPU1_MIG_MODE=1\n");
+        read_now("gpu-1");
+        assert_true(gpus_hold(gpus));
+        until_changed();
+        assert_false(gpus_hold(gpus)); /* the devices are queried again */
+        until_changed();
+        assert_true(gpus_hold(gpus));
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        assert_string_equal(gpus_devices(gpus)->items[0].name, "gpu-0");
+        assert_int_equal(gpus_devices(gpus)->n_left_out, 1);
+        assert_string_equal(gpus_devices(gpus)->left_out[0].what, "gpu-1");
+        assert_non_null(strstr(gpus_devices(gpus)->left_out[0].why, "it is in MIG mode"));
+}
+
+/* failure: MIG mode is disabled, and nothing else changes -> the GPU is offered within two minutes */
+static void a_gpu_whose_mig_mode_is_disabled_is_offered_again(void **state) {
+        put_library();
+        conf("GPU_COUNT=1\nGPU0_MIG_MODE=1\n");
+        start();
+        until_changed();
+        assert_string_equal(gpus_get(gpus)->reason, "NoGPUs");
+        run_for(600000);
+        assert_int_equal(changes, 1);
+        conf("GPU_COUNT=1\n");
+        run_for(120000);
+        assert_string_equal(gpus_get(gpus)->reason, "");
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        unsigned asked = sessions();
+        run_for(600000);
+        assert_int_equal(sessions(), asked);
+}
+
+static void one_read_of_the_mig_mode_serves_all_prepares_that_wait(void **state) {
+        put_library();
+        conf("GPU_COUNT=3\nGPU2_FAIL_nvmlDeviceGetMigMode=3\n");
+        start();
+        until_changed();
+        uint64_t since = read_now("gpu-0");
+        assert_false(mode_read("gpu-1", since));
+        assert_false(mode_read("gpu-0", since));
+        assert_true(mode_read("gpu-2", since)); /* it has no MIG mode */
+        until_changed();
+        assert_true(mode_read("gpu-0", since));
+        assert_false(mode_read("gpu-1", since)); /* asked later */
+        until_changed();
+        assert_true(mode_read("gpu-1", since));
+        assert_int_equal(sessions(), 3);
+}
+
+/* failure: NVML crashes, hangs or fails for the GPU -> a Prepare goes on with the known GPUs */
+static void a_prepare_goes_on_when_the_mig_mode_cannot_be_read(void **state) {
+        static const char *const confs[] = { "CRASH=1\n", "HANG=1\n",
+                                             "GPU_COUNT=1\nGPU0_FAIL_nvmlDeviceGetMigMode=999\n" };
+        for (size_t i = 0; i < ARRAY_LEN(confs); i++) {
+                put_library();
+                conf("GPU_COUNT=1\n");
+                start();
+                until_changed();
+                conf(confs[i]);
+                uint64_t since = read_now("gpu-0");
+                until_changed();
+                assert_in_range(loop_now_ms(&loop) - since, 0, 11000);
+                assert_true(mode_read("gpu-0", since));
+                assert_true(gpus_hold(gpus));
+                assert_int_equal(gpus_devices(gpus)->n, 1);
+                if (i < 2) { /* the next Prepares do not wait for it */
+                        run_for(5000);
+                        assert_true(mode_read("gpu-0", loop_now_ms(&loop)));
+                }
+                conf("GPU_COUNT=1\n");
+                run_for(400000);
+                since = read_now("gpu-0");
+                until_changed();
+                assert_true(mode_read("gpu-0", since));
+                gpus_free(gpus);
+        }
+        gpus = NULL;
+}
+
 int main(int argc, char **argv) {
         if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
@@ -466,6 +574,10 @@ int main(int argc, char **argv) {
                 T(a_gpu_with_impossible_values_hides_no_other),
                 T(gpus_without_persistence_mode_are_counted),
                 T(each_change_of_the_gpus_is_offered_within_35_seconds),
+                T(a_change_of_the_mig_mode_alone_is_noticed_by_the_next_prepare),
+                T(a_gpu_whose_mig_mode_is_disabled_is_offered_again),
+                T(one_read_of_the_mig_mode_serves_all_prepares_that_wait),
+                T(a_prepare_goes_on_when_the_mig_mode_cannot_be_read),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

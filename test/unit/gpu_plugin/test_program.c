@@ -233,6 +233,23 @@ static void a_claim_of_a_monitored_node_without_gpus_is_refused(void **state) {
         world_end(w);
 }
 
+/* failure: MIG mode is enabled and nothing else changes -> Prepare of the GPU fails, and it is withdrawn */
+static void a_gpu_whose_mig_mode_was_enabled_is_refused_and_withdrawn(void **state) {
+        struct world *w = *state;
+        world_start(w, NULL);
+        UNTIL(w, w->writes == 1);
+        world_conf(w, "GPU_COUNT=2\nGPU0_MIG_MODE=1\n");
+        struct answer a = world_ask(w, "prepare");
+        assert_int_not_equal(a.status, 0);
+        assert_non_null(strstr(a.text, "it is in MIG mode and has no MIG devices"));
+        UNTIL(w, !world_offers(w, "gpu-0"));
+        assert_non_null(strstr(buf_str(&w->says), "this device is not offered"));
+        assert_true(world_offers(w, "gpu-1"));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+}
+
 /* failure: NVML prints why it fails -> the text is in the log */
 static void output_of_nvml_is_in_the_log(void **state) {
         struct world *w = *state;
@@ -530,6 +547,7 @@ int main(int argc, char **argv) {
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
                 T(a_claim_of_a_monitored_node_without_gpus_is_refused),
+                T(a_gpu_whose_mig_mode_was_enabled_is_refused_and_withdrawn),
                 T(output_of_nvml_is_in_the_log),
                 T(a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation),
                 T(a_health_record_may_be_unreadable_or_unwritable),
