@@ -50,8 +50,9 @@ struct gpus {
         bool owed;            /* a caller of gpus_hold() waits for changed() */
         uint64_t held;        /* fingerprint of the known devices; 0: none are known */
         uint64_t seen, asked; /* fingerprints at the last check, and at the last query of NVML */
-        unsigned lost;        /* answers in a row in which an offered GPU failed */
+        unsigned lost;        /* answers in a row in which an offered GPU failed or was missing */
         uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
+        size_t n_last, n_most; /* GPUs in the last answer, and the most in an answer with its fingerprint */
         uint64_t asked_ms;    /* the time of the last query */
         uint64_t outdated_ms; /* when a read of the modes disproved the devices; 0: it did not */
         struct modes modes;
@@ -150,7 +151,8 @@ static uint64_t failed_gpus(const struct inventory *in) {
 static void on_inventory(struct gpus *g, const struct inventory *in) {
         struct gpu_devices now;
         uint64_t failed = failed_gpus(in);
-        g->lost = failed & ~g->left_out ? g->lost + 1 : 0;
+        bool same = g->asked == g->held, fewer = same && in->n_gpus < g->n_last;
+        g->lost = (failed & ~g->left_out) || fewer ? g->lost + 1 : 0;
         /* At the start it is left out at once, because it has not been offered yet. */
         if (g->lost && g->lost < TRIES_OF_A_LOST_GPU && g->state.known && g->devices.n) {
                 gpus_notify(g, false);
@@ -162,7 +164,10 @@ static void on_inventory(struct gpus *g, const struct inventory *in) {
                 if (!inventory_failed(&in->gpus[i].failure) &&
                     g->modes.read_ms[in->gpus[i].index] < g->asked_ms)
                         g->modes.read_ms[in->gpus[i].index] = g->asked_ms;
+        g->n_last = in->n_gpus;
+        g->n_most = same && g->n_most > in->n_gpus ? g->n_most : in->n_gpus;
         gpu_devices_describe(in, g->o.sys, &now);
+        now.incomplete = now.incomplete || in->n_gpus < g->n_most;
         gpus_answer(g, &now, now.n ? "" : REASON_NO_GPUS,
                     now.n ? "" : "NVML reports no GPU that can be offered");
 }

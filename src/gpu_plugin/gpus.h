@@ -13,9 +13,9 @@
  *
  * A failed query does not mean that the GPUs are lost: the last answer stays valid until the next one. If the
  * NVIDIA driver is missing, this counts as an answer. The module removes a GPU or a MIG device from the list
- * after NVML could not describe it three times in a row. While a device is left out for this reason, the
- * module queries NVML every minute, because a reset of the GPU does not change the fingerprint. Loop thread
- * only. */
+ * after NVML could not describe it three times in a row, or did not list the GPU three times in a row
+ * although the fingerprint has not changed. While a device is left out for this reason, the module queries
+ * NVML every minute, because a reset of the GPU does not change the fingerprint. Loop thread only. */
 #pragma once
 
 #include <stdbool.h>

@@ -353,6 +353,29 @@ static void a_gpu_lost_beside_a_left_out_one_is_queried_three_times(void **state
         assert_int_equal(sessions() - asked, 3);
 }
 
+/* failure: NVML stops listing a GPU -> it is withheld after three queries, and offered when listed again */
+static void a_gpu_that_is_not_listed_three_times_is_withheld(void **state) {
+        put_library();
+        conf("GPU_COUNT=2\n");
+        start();
+        until_changed();
+        run_for(1000);
+        unsigned asked = sessions();
+        conf("GPU_COUNT=1\n");
+        const struct gpu_device *d = gpu_device_find(gpus_devices(gpus), "gpu-1");
+        assert_false(gpus_read_mode(gpus, d, loop_now_ms(&loop)));
+        until_changed();
+        until_changed();
+        assert_int_equal(sessions() - asked, 4); /* the mode, and three queries of all GPUs */
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+        conf("GPU_COUNT=2\n");
+        run_for(120000);
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        asked = sessions();
+        run_for(600000);
+        assert_int_equal(sessions(), asked);
+}
+
 /* failure: NVML reports impossible values for a GPU -> only this GPU is left out */
 static void a_gpu_with_impossible_values_hides_no_other(void **state) {
         put_library();
@@ -571,6 +594,7 @@ int main(int argc, char **argv) {
                 T(a_mig_device_that_fails_three_times_is_withheld),
                 T(a_gpu_that_was_left_out_is_offered_when_it_answers_again),
                 T(a_gpu_lost_beside_a_left_out_one_is_queried_three_times),
+                T(a_gpu_that_is_not_listed_three_times_is_withheld),
                 T(a_gpu_with_impossible_values_hides_no_other),
                 T(gpus_without_persistence_mode_are_counted),
                 T(each_change_of_the_gpus_is_offered_within_35_seconds),
