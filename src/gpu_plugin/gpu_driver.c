@@ -92,9 +92,36 @@ static enum verdict there(void *u, struct op *op, struct node_request *w) {
         return v;
 }
 
+static bool is_part_of(const char *mig, const char *gpu) {
+        size_t n = strlen(gpu);
+        return strncmp(mig, gpu, n) == 0 && str_starts(mig + n, "-mig-");
+}
+
+/* Returns another prepared claim that has the same GPU under another name: the whole GPU or a MIG device from
+ * before the MIG mode was changed, or the minor number from before the driver was loaded again. Its
+ * containers may still run, and have the device node. */
+static const struct checkpoint_claim *other_name(const struct gpu *g, const struct op *op,
+                                                 const struct node_request *w) {
+        const char *name = w->result->device, *uuid = gpu_device_find(g->devices, name)->uuid;
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        if (op_prepared_before(op) || w->result->admin_access)
+                return NULL;
+        CHECKPOINT_EACH_DEVICE (&op->c->journal.table, e, d) {
+                const char *its = str_or(d->name, "");
+                if (!streq(e->uid, op->uid) && !d->admin &&
+                    (is_part_of(its, name) || is_part_of(name, its) || streq(gpu_record_uuid(d, a), uuid)))
+                        return e;
+        }
+        return NULL;
+}
+
 static enum verdict gpu_steps_who_holds(void *u, struct op *op, struct node_request *w) {
         const struct gpu *g = u;
         const struct checkpoint_claim *other = prepare_verdict_holder(op, w);
+        if (!other && (other = other_name(g, op, w))) {
+                op->waits_for = WAITS_FOR_CLAIM;
+                op->holder = xstrdup(other->uid);
+        }
         if (!other)
                 return VERDICT_GO;
         /* The owner of the pod must not see names of another namespace. SIGUSR2 logs them. */

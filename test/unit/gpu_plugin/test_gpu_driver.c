@@ -83,6 +83,51 @@ static void prepare_waits_for_a_gpu_that_another_claim_has(void **state) {
         unprepared_claim("two");
 }
 
+/* Prepares both claims; the second waits for the first. */
+static void second_waits_for_first(const char *first, const char *second) {
+        struct dra_op two;
+        w.results = first;
+        prepared_claim("one");
+        w.results = second;
+        prepare_claim(&two, "two");
+        assert_non_null(strstr(waiting()->msg, "is already allocated to different claim " ONE " ('one')"));
+        unprepared_claim("one");
+        until(&two, PREPARED);
+        unprepared_claim("two");
+}
+
+/* failure: the MIG mode changes while a claim has the GPU -> a claim of the new devices waits */
+static void prepare_waits_for_a_claim_of_the_gpu_in_the_other_mig_mode(void **state) {
+        (void)state;
+        needs_nodes();
+        second_waits_for_first(RESULT("gpu", "gpu-1-mig-1g24gb-19-0"), RESULT("gpu", "gpu-1"));
+        second_waits_for_first(RESULT("gpu", "gpu-1"), RESULT("gpu", "gpu-1-mig-1g24gb-19-0"));
+        /* Other GPUs are not concerned. */
+        w.results = RESULT("gpu", "gpu-0");
+        prepared_claim("one");
+        w.results = RESULT("gpu", "gpu-1-mig-1g24gb-19-0");
+        prepared_claim("two");
+        unprepared_claim("one");
+        unprepared_claim("two");
+}
+
+/* failure: GPUs have other minor numbers after a reload of the driver -> no GPU is given to two claims */
+static void prepare_waits_for_a_claim_of_the_gpu_under_another_name(void **state) {
+        struct dra_op two;
+        (void)state;
+        needs_nodes();
+        prepared_claim("one");
+        gpus[0].uuid = "GPU-1";
+        gpus[1].uuid = "GPU-0";
+        w.results = RESULT("gpu", "gpu-1");
+        prepare_claim(&two, "two");
+        assert_non_null(strstr(waiting()->msg, "already allocated to different claim " ONE));
+        unprepared_claim("one");
+        until(&two, PREPARED);
+        unprepared_claim("two");
+        gpus[1].uuid = "GPU-1";
+}
+
 static void admin_access_does_not_block_other_claims(void **state) {
         (void)state;
         needs_nodes();
@@ -434,6 +479,8 @@ int main(void) {
                 T(a_claim_may_have_gpus_and_mig_devices),
                 T(many_devices_of_a_claim_need_one_check_of_the_node),
                 T(prepare_waits_for_a_gpu_that_another_claim_has),
+                T(prepare_waits_for_a_claim_of_the_gpu_in_the_other_mig_mode),
+                T(prepare_waits_for_a_claim_of_the_gpu_under_another_name),
                 T(admin_access_does_not_block_other_claims),
                 T(prepared_claims_are_answered_without_nvml),
                 T(prepare_waits_until_the_gpus_are_known),
