@@ -388,8 +388,7 @@ struct reports {
         struct channels_node *node;
         const struct plugin_pod *newest; /* of those that have a report */
         bool living;                     /* a Pod that has not ended has a report */
-        struct channel_report_hold *held;
-        size_t n_held;
+        struct channel_report_held held; /* by all Pods of the node */
 };
 
 static bool fabrics_find_living(void *u, const struct kube_object *o) {
@@ -397,17 +396,6 @@ static bool fabrics_find_living(void *u, const struct kube_object *o) {
         const struct plugin_pod *p = (const struct plugin_pod *)o;
         r->living = r->living || (p->host_channels && !plugin_pod_ended(p));
         return true;
-}
-
-static void add_held(struct reports *r, const struct channel_report_fabric *f) {
-        if (!f || !f->n_held)
-                return;
-        struct channel_report_hold *all = arena_alloc(r->k->a, (r->n_held + f->n_held) * sizeof *all);
-        if (r->n_held)
-                memcpy(all, r->held, r->n_held * sizeof *all);
-        memcpy(all + r->n_held, f->held, f->n_held * sizeof *all);
-        r->held = all;
-        r->n_held += f->n_held;
 }
 
 /* Converts a time of clock_mono_s() to the wall clock; 0 (never) stays 0. */
@@ -444,7 +432,7 @@ static bool fabrics_read_report(void *u, const struct kube_object *o) {
                 return true;
         }
         const struct channel_report_fabric *f = channel_report_of(&report, r->k->clique);
-        add_held(r, f);
+        channel_report_add_held(f, r->k->a, &r->held);
         if (!newer)
                 return true;
         x->reported = true;
@@ -498,8 +486,15 @@ static void gather_node(struct fabric_facts *k, struct channels_node *x) {
                               &r);
         kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, x->name, fabrics_read_report,
                               &r);
-        x->held = r.held;
-        x->n_held = r.n_held;
+        x->held = r.held.list;
+        x->n_held = r.held.n;
+        if (!r.held.too_many)
+                return;
+        log_warn("the kubelet plugin's Pods of a node report too many channels, so the node may hold any "
+                 "channel",
+                 kv_str("node", x->name), kv_str("partition", k->clique));
+        x->reported = x->settled = false;
+        x->uid = NULL;
 }
 
 static void gather_nodes(struct fabric_facts *k) {

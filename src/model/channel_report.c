@@ -65,6 +65,9 @@ static int decode_fabric(const struct wire *w, struct arena *a, struct channel_r
         f->count = w->count;
         f->imex = w->imex;
         f->withheld = w->withheld;
+        if (w->n_held > CHANNEL_REPORT_HELD_MAX)
+                return err_set(e, ERR_INVALID, 0, "%.100s.held: %zu channels, more than %d", f->clique_id,
+                               w->n_held, CHANNEL_REPORT_HELD_MAX);
         f->held = arena_alloc(a, (w->n_held + 1) * sizeof *f->held);
         for (size_t i = 0; i < w->n_held; i++) {
                 struct channel_report_hold *h = &f->held[f->n_held++];
@@ -155,4 +158,24 @@ const struct channel_report_fabric *channel_report_of(const struct channel_repor
                 if (streq(r->fabrics[i].clique_id, clique_id))
                         return &r->fabrics[i];
         return NULL;
+}
+
+static bool has_held(const struct channel_report_held *list, const struct channel_report_hold *h) {
+        for (size_t i = 0; i < list->n; i++)
+                if (list->list[i].id == h->id && streq(list->list[i].owner, h->owner))
+                        return true;
+        return false;
+}
+
+void channel_report_add_held(const struct channel_report_fabric *f, struct arena *a,
+                             struct channel_report_held *ret) {
+        for (size_t i = 0; f && i < f->n_held; i++) {
+                if (has_held(ret, &f->held[i]))
+                        continue;
+                ret->too_many = ret->n == CHANNEL_REPORT_HELD_MAX;
+                if (ret->too_many)
+                        return;
+                ARENA_GROW(a, ret->list, ret->n, ret->cap);
+                ret->list[ret->n++] = f->held[i];
+        }
 }

@@ -24,6 +24,9 @@ enum { CHANNEL_REPORT_IDS_MAX = 1 << 20 };
 /* The maximum number of partitions in a report. No node is in so many partitions during the life of its
  * pods. */
 enum { CHANNEL_REPORT_FABRICS_MAX = 64 };
+/* The maximum number of channels of a partition that a node holds. Each has a pod on the node. The fabric
+ * object lists them all, so a larger number could make it too large. */
+enum { CHANNEL_REPORT_HELD_MAX = 512 };
 /* The maximum number of ComputeDomains that a node asks for. A node with more of them waits until some have
  * their channel. */
 enum { CHANNEL_REPORT_ASKS_MAX = 64 };
@@ -67,3 +70,14 @@ void channel_report_render(const struct channel_report *r, struct buf *out);
 
 /* Returns the entry of a partition; NULL: it has none. */
 const struct channel_report_fabric *channel_report_of(const struct channel_report *r, const char *clique_id);
+
+/* The channels of a partition that a node holds by the reports of several Pods. Zeroed: none. */
+struct channel_report_held {
+        struct channel_report_hold *list;
+        size_t n, cap;
+        bool too_many; /* CHANNEL_REPORT_HELD_MAX are in the list, and the node reports more */
+};
+/* Adds the channels of an entry that are not in the list yet. f NULL: there is no entry. The list is in the
+ * arena. */
+void channel_report_add_held(const struct channel_report_fabric *f, struct arena *a,
+                             struct channel_report_held *ret);

@@ -128,6 +128,14 @@ static const char *running_domain(const struct assignment_input *in, const struc
         return n->doubtful ? NULL : assignment_running(in, n);
 }
 
+/* The IMEX domain in which the report of the node may add an assignment to the object; NULL: none. */
+static const char *unlisted_domain(const struct assignment_input *in, const struct assignment_node *n) {
+        size_t listed = 0;
+        for (size_t i = 0; i < in->n_old; i++)
+                listed += fabric_assignment_of(&in->old[i], n->name) != NULL;
+        return listed < ASSIGNMENT_NODE_MAX ? running_domain(in, n) : NULL;
+}
+
 static bool runs(const struct assignment_input *in, const struct assignment_node *n, const char *uid,
                  int64_t epoch) {
         return n->report.epoch == epoch && streq(assignment_running(in, n), uid);
@@ -282,7 +290,7 @@ static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
  * the node runs is added to the object. It is Leaving if its index is beyond the slots. */
 static void adopt(struct work *w, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
-        if (!streq(running_domain(w->in, n), w->uid) || assignment_find_entry(w, n->name))
+        if (!streq(unlisted_domain(w->in, n), w->uid) || assignment_find_entry(w, n->name))
                 return;
         w->out->repaired = true;
         w->entries[w->n++] = (struct entry){
@@ -557,7 +565,7 @@ static size_t find_new(const struct assignment_input *in, const char **ret) {
         size_t n = 0;
         for (size_t i = 0; i < in->n_nodes; i++) {
                 const struct assignment_node *node = &in->nodes[i];
-                const char *uids[] = { running_domain(in, node), node->wanted };
+                const char *uids[] = { unlisted_domain(in, node), node->wanted };
                 for (size_t j = 0; j < ARRAY_LEN(uids); j++)
                         if (uids[j] && !assignment_is_listed(in, uids[j]) && !has_string(ret, n, uids[j]) &&
                             (j == 0 || find_domain(in, uids[j])))
@@ -620,19 +628,26 @@ static bool was_shown(const struct assignment_input *in, const char *uid, const 
         return false;
 }
 
+/* The peers accept a node when they see its address, and anyone with the token of a node can write a report.
+ * So an address is added only while a claim for the IMEX domain is on the node. During a recount, the object
+ * may lack the IMEX domain that the node runs, so the node has to answer first. A new object gets the
+ * addresses of its predecessor, so that running IMEX processes keep their peers. */
+static bool may_show(const struct assignment_input *in, const struct assignment *r, const char *uid,
+                     const struct assignment_node *n, const struct fabric_assignment *x) {
+        bool knows = !r->recount || !in->object || has_answered(n, in->object, r->recount);
+        return was_shown(in, uid, x) || (streq(n->wanted, uid) && knows);
+}
+
 /* Shows the address of a node in one IMEX domain at a time: nvidia-imex never reconnects two nodes that first
- * connected with different node lists. During a recount, the object may lack the IMEX domain that the node
- * runs. So no address is added to an object before the node has answered. A new object gets the addresses of
- * its predecessor, so that running IMEX processes keep their peers. */
+ * connected with different node lists. */
 static void show_addresses(const struct assignment_input *in, struct assignment *r) {
         for (size_t i = 0; i < r->n_domains; i++)
                 for (size_t j = 0; j < r->domains[i].n_assignments; j++) {
                         struct fabric_assignment *x = &r->domains[i].assignments[j];
                         const struct assignment_node *n = assignment_find_node(in, x->node);
-                        bool knows = !r->recount || !in->object || has_answered(n, in->object, r->recount) ||
-                                     was_shown(in, r->domains[i].owner.uid, x);
                         if (fabric_is_active(x) && streq(n->report.claim, x->claim) &&
-                            assignment_is_set(n->ip) && knows && !is_elsewhere(r, &r->domains[i], x->node))
+                            assignment_is_set(n->ip) && may_show(in, r, r->domains[i].owner.uid, n, x) &&
+                            !is_elsewhere(r, &r->domains[i], x->node))
                                 x->ip = n->ip;
                 }
 }

@@ -18,7 +18,12 @@
  *
  * With isolation `channel` there is one standing domain. It belongs to the partition, and all nodes of the
  * partition that are not cordoned are wanted in it. An IMEX domain gets its number of slots with its first
- * node and keeps it, because nvidia-imex needs the same node list on all nodes. */
+ * node and keeps it, because nvidia-imex needs the same node list on all nodes.
+ *
+ * A report can add an assignment to the object, because the object may have been lost. But a report alone
+ * never publishes the address of its node, to which the other nodes connect. The address is added only while
+ * the node is wanted in the IMEX domain. An address that the object shows stays as long as the assignment is
+ * active and its epoch is the same. */
 #pragma once
 
 #include <stdbool.h>
@@ -93,6 +98,9 @@ enum {
         ASSIGNMENT_IDLE_S = 60, /* an IMEX domain without assignments stays listed for this time, so that a
                                    node that returns does not get an index that was just freed */
         ASSIGNMENT_DOMAINS_MAX = 1000, /* the maximum number of IMEX domains in a fabric object */
+        ASSIGNMENT_NODE_MAX =
+                16, /* reports add no assignment of a node that this number of IMEX domains list,
+                       so that no node can make the object too large. Normally, one or two do */
 };
 /* An epoch in a report counts only if it is at most DAEMON_REPORT_EPOCHS_AHEAD above a base. The base is the
  * object's epoch, or the second highest epoch that nodes of the partition have seen, if that is higher. A

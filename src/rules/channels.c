@@ -89,13 +89,19 @@ static int trust(const struct work *w, const struct channels_node *x) {
         return !x->settled ? 0 : streq(x->uid, object) ? 2 : 1;
 }
 
+/* No ComputeDomain ever gets another ID, so only a false report has one. */
+static bool is_assignable(int64_t id) {
+        return id >= 1 && id < FABRIC_CHANNELS_MAX;
+}
+
 /* Enters the channels that nodes with this trust hold. Two of these nodes have equal rights. */
 static void enter_all_held(struct work *w, int level) {
         size_t equals = w->n;
         for (size_t i = 0; i < w->f->n_nodes; i++) {
                 const struct channels_node *x = &w->f->nodes[i];
                 for (size_t k = 0; !x->gone && trust(w, x) == level && k < x->n_held; k++)
-                        if (!find_entry(w->entries, w->n, x->held[k].id, x->held[k].owner))
+                        if (is_assignable(x->held[k].id) &&
+                            !find_entry(w->entries, w->n, x->held[k].id, x->held[k].owner))
                                 enter_held(w, &x->held[k], equals);
         }
 }
@@ -679,7 +685,7 @@ const char *channels_check(const struct channels_facts *f, const struct channels
         const struct compute_domain_fabric *g = &d->fabric, *old = table_begins(f) ? NULL : f->old;
 
         for (size_t i = 0; i < g->n_channels; i++)
-                if (g->channels[i].id < 1 || g->channels[i].id >= FABRIC_CHANNELS_MAX)
+                if (!is_assignable(g->channels[i].id))
                         return arena_printf(a, "ComputeDomain %s has channel %lld", g->channels[i].owner.uid,
                                             (long long)g->channels[i].id);
         for (size_t i = 0; i < d->n_assigned; i++) {

@@ -5,7 +5,7 @@
  * on all nodes. No other ComputeDomain gets it while anything may still hold it:
  *
  * - Reports of held channels take precedence over the table in the fabric object. A channel that a plugin
- *   reports and the table lacks is added to the table.
+ *   reports and the table lacks is added to the table, if its ID is one that can be assigned.
  * - A table counts only if `table_of` names the object that contains the table. In a copy that somebody
  *   restored, it names another object, so neither the plugins nor the controller use the entries of the copy.
  * - A table is suspect if it was a copy, if it is younger than a claim on its nodes, if it is much younger

@@ -109,6 +109,12 @@ static void judge_rebooted(struct member *m, const struct member_facts *f, struc
                                    f->pod->o.meta.name, f->other_boot, node_boot_id(f->node)));
 }
 
+/* Only its daemon's report brings the node here, so it is no member for others (rules/assignment.h). */
+static bool is_reported_only(const struct member_facts *f) {
+        return f->assignment && !f->wanted && fabric_is_active(f->assignment) &&
+               !*str_or(f->assignment->ip, "");
+}
+
 static void membership_evaluate(struct member *m, const struct member_facts *f, struct membership *all,
                                 struct arena *a) {
         const char *clique = m->entry.clique_id;
@@ -131,6 +137,8 @@ static void membership_evaluate(struct member *m, const struct member_facts *f, 
                 judge_absent(m, f, all, a);
         if (f->assignment && fabric_is_leaving(f->assignment) && !f->wanted)
                 set_why(m, MEMBER_LEAVING, "its daemon is leaving");
+        else if (is_reported_only(f))
+                set_why(m, MEMBER_LEAVING, "its daemon reports an assignment here, and no claim needs it");
         m->listed = m->listed && m->why != MEMBER_OCCUPIED && m->why != MEMBER_LEAVING;
 }
 

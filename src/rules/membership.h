@@ -40,7 +40,8 @@ enum member_why {
         MEMBER_LOST,     /* the Node or its daemon does not answer */
         MEMBER_OCCUPIED, /* the daemon of another ComputeDomain uses the node */
         MEMBER_FULL,     /* no index is free */
-        MEMBER_LEAVING,  /* no claim needs the node any more, and its daemon has not left yet */
+        MEMBER_LEAVING,  /* no claim needs the node any more, and its daemon has not left yet; or only the
+                            report  of its daemon brings it here */
 };
 
 struct member {

@@ -8,7 +8,10 @@
 #include "api/names.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "channels.h"
+#include "model/channel_report.h"
 #include "model/daemon_report.h"
+#include "model/fabric.h"
 #include "sim.h"
 #include "world_state.h"
 
@@ -16,6 +19,7 @@ enum {
         BODY_MAX = 256 << 10,
         LONG_TEXT = 3000,
         MOST_CHANGES = 4,
+        MOST_HELD = 4,
         SLOTS_MOST = 4096,
         STUCK_MS = 60000,
         RESTART_MS = 5000
@@ -182,7 +186,7 @@ static void change_one(struct daemon_report *r, struct arena *a) {
                 r->seen = some_epoch();
                 return;
         case 8:
-                r->recount = some_epoch();
+                r->recount = sim_chance(50) ? INT64_MAX : some_epoch();
                 return;
         case 9:
                 r->fabric = sim_chance(20) ? "" : some_uid(a, K_FABRIC);
@@ -194,6 +198,26 @@ static void change_one(struct daemon_report *r, struct arena *a) {
                 r->boot_id = some_boot(a);
                 return;
         }
+}
+
+/* The report names a free index of an IMEX domain in which other nodes are, and has answered each recount. */
+static void enter_domain(struct daemon_report *r, struct arena *a) {
+        const struct version *f = store_get(K_FABRIC, "", w.nodes[liar].clique);
+        yyjson_val *domains = f ? yyjson_obj_get(f->root, "domains") : NULL;
+        size_t n = yyjson_arr_size(domains);
+        const char *uid =
+                n ? yyjson_get_str(yyjson_ptr_get(yyjson_arr_get(domains, (size_t)sim_draw(n)), "/owner/uid"))
+                  : NULL;
+        if (!uid)
+                return;
+        r->has_assignment = r->ready = r->served = true;
+        snprintf(r->assignment.clique_id, sizeof r->assignment.clique_id, "%s", w.nodes[liar].clique);
+        snprintf(r->assignment.domain_uid, sizeof r->assignment.domain_uid, "%s", uid);
+        r->assignment.index = sim_between(NODES_OF_CLIQUE, 2 * NODES_OF_CLIQUE);
+        r->assignment.epoch = yyjson_get_sint(yyjson_obj_get(f->root, "epoch")) + (int64_t)sim_draw(3);
+        r->n_left = 0;
+        r->fabric = arena_strdup(a, f->uid);
+        r->recount = INT64_MAX;
 }
 
 static void add_undecodable(struct buf *out) {
@@ -226,8 +250,11 @@ static void add_lie(const char *truth, struct buf *out) {
                 r.claim = some_uid(a, K_CLAIM);
                 r.boot_id = some_boot(a);
         }
-        for (uint64_t i = 1 + sim_draw(MOST_CHANGES); i > 0; i--)
+        bool enters = sim_chance(20);
+        for (uint64_t i = enters ? 0 : 1 + sim_draw(MOST_CHANGES); i > 0; i--)
                 change_one(&r, a);
+        if (enters)
+                enter_domain(&r, a);
         daemon_report_render(&r, out);
 }
 
@@ -254,6 +281,47 @@ static void add_patch(const char *truth, struct buf *out) {
         jw_end_obj(&j);
         jw_end_obj(&j);
         jw_end_obj(&j);
+}
+
+/* ---- false reports of the plugin ---- */
+
+/* A channel that another node holds, or an ID that no ComputeDomain can have. */
+static struct channel_report_hold some_hold(struct arena *a) {
+        static const int64_t ids[] = { 0, FABRIC_CHANNELS_MAX - 1, FABRIC_CHANNELS_MAX,
+                                       CHANNEL_REPORT_IDS_MAX - 1 };
+        return (struct channel_report_hold){ sim_chance(50) ? ids[sim_draw(ARRAY_LEN(ids))]
+                                                            : sim_between(1, (int64_t)channels_count()),
+                                             some_uid(a, K_DOMAIN) };
+}
+
+/* Adds channels to the plugin's report. The plugin corrects it as soon as it sees it. */
+static void lie_about_channels(const struct version *pod) {
+        const char *truth = version_annotation(pod, IMEX_ANNOTATION_HOST_CHANNELS);
+        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
+        _cleanup_(buf_done) struct buf text = BUF_INIT(BODY_MAX), body = BUF_INIT(BODY_MAX);
+        struct channel_report r;
+        struct err e;
+        if (!truth || channel_report_decode(str_from(truth), a, &r, &e) < 0 || !r.n_fabrics)
+                return;
+        struct channel_report_fabric *f = &r.fabrics[sim_draw(r.n_fabrics)];
+        size_t n = sim_chance(10) ? CHANNEL_REPORT_HELD_MAX + 1 : 1 + (size_t)sim_draw(MOST_HELD);
+        struct channel_report_hold *held = arena_alloc(a, (f->n_held + n) * sizeof *held);
+        for (size_t i = 0; i < f->n_held; i++)
+                held[i] = f->held[i];
+        for (size_t i = 0; i < n; i++)
+                held[f->n_held++] = some_hold(a);
+        f->held = held;
+        channel_report_render(&r, &text);
+        struct jw j = JW(&body);
+        jw_obj(&j, NULL);
+        jw_obj(&j, "metadata");
+        jw_obj(&j, "annotations");
+        jw_str(&j, IMEX_ANNOTATION_HOST_CHANNELS, buf_str(&text));
+        jw_end_obj(&j);
+        jw_end_obj(&j);
+        jw_end_obj(&j);
+        n_lies++;
+        store_merge_patch("liar", K_POD, DRIVER_NS, pod->name, buf_str(&body), false);
 }
 
 /* ---- times ---- */
@@ -313,6 +381,11 @@ void lying_step(void) {
         if (!lies || sim_now_ms() < next_ms || !n->power || !n->connected)
                 return;
         next_ms = sim_now_ms() + sim_between(100, pause_ms);
+        const struct version *plugin = store_get(K_POD, DRIVER_NS, n->plugin_pod);
+        if (plugin && channels_used() && sim_chance(40)) {
+                lie_about_channels(plugin);
+                return;
+        }
         for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct run *r = &n->runs[k];
                 const struct version *pod = r->used && r->daemon ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lying: simulates one node whose daemon writes false reports during the storm. The daemon runs IMEX as all
  * other daemons do, but its report on its own Pod is wrong; an admission policy allows it to write only the
- * report. All promises must hold for the ComputeDomains of the other nodes. In the calm, the reports of the
- * daemon are true. */
+ * report. With assigned channels, the report of the node's plugin has false channels, too. All promises must
+ * hold for the ComputeDomains of the other nodes. In the calm, the reports of the daemon are true. */
 #pragma once
 
 #include <stdbool.h>

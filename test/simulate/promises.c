@@ -23,7 +23,8 @@
 #include "workloads.h"
 #include "world.h"
 
-enum { WINDOW_MS = 10000, MOST_WRITES = 40 };
+/* CLAIM_MS: for how long a deleted claim excuses an address, because caches are late. */
+enum { WINDOW_MS = 10000, MOST_WRITES = 40, CLAIM_MS = 150000 };
 
 struct written {
         UT_hash_handle hh;
@@ -32,6 +33,14 @@ struct written {
         char key[];
 };
 static struct written *written;
+
+/* A claim for a channel was allocated: its namespace, node and ComputeDomain. */
+struct placed {
+        UT_hash_handle hh;
+        int64_t ms; /* when it was seen last */
+        char key[];
+};
+static struct placed *placed;
 static uint64_t writes;
 static bool idle;
 
@@ -110,6 +119,59 @@ static bool had_address(const struct version *fabric, const char *domain, const 
         return false;
 }
 
+/* ---- claims ---- */
+
+/* The key of a claim with a channel that is allocated, in a static buffer; NULL: it is not. */
+static const char *placed_key(const struct version *claim) {
+        static char key[256];
+        yyjson_val *p = yyjson_ptr_get(claim->root, "/status/allocation/devices/config/0/opaque/parameters");
+        if (!claim->pool || !streq(text_of(p, "kind"), "ComputeDomainChannelConfig"))
+                return NULL;
+        snprintf(key, sizeof key, "%s/%s/%s", claim->ns, claim->pool, text_of(p, "domainID"));
+        return key;
+}
+
+static void note_placed(const struct version *claim) {
+        const char *key = claim ? placed_key(claim) : NULL;
+        struct placed *x;
+        if (!key)
+                return;
+        HASH_FIND_STR(placed, key, x);
+        if (!x) {
+                x = xcalloc(1, sizeof *x + strlen(key) + 1);
+                memcpy(x->key, key, strlen(key) + 1);
+                HASH_ADD_STR(placed, key, x);
+        }
+        x->ms = sim_now_ms();
+}
+
+/* A claim of the ComputeDomain is on the node, or was until a moment ago. */
+static bool has_claim(yyjson_val *owner, const char *node) {
+        char key[256];
+        struct placed *x;
+        snprintf(key, sizeof key, "%s/%s/%s", text_of(owner, "namespace"), node, text_of(owner, "uid"));
+        HASH_FIND_STR(placed, key, x);
+        if (x && sim_now_ms() - x->ms < CLAIM_MS)
+                return true;
+        for (size_t i = 0; x && i < store_count(K_CLAIM); i++)
+                if (streq(store_nth(K_CLAIM, i)->pool, node) && streq(placed_key(store_nth(K_CLAIM, i)), key))
+                        return true;
+        return false;
+}
+
+/* ---- addresses ---- */
+
+/* The peers connect to each address, and a report without a claim publishes none. */
+/* failure: any faults meet in the simulation -> the address of a node is published only in an IMEX domain
+ * that a claim on the node needs [simulation] */
+static void look_at_address(const struct change *c, yyjson_val *domain, yyjson_val *x) {
+        const char *uid = owner_of(domain), *node = text_of(x, "node");
+        if (has_address(x) && !channels_stands(uid) && !(c->was && had_address(c->was, uid, node)) &&
+            !has_claim(yyjson_obj_get(domain, "owner"), node))
+                sim_broken("fabric object %s publishes the address of %s in %s, of which it has no claim",
+                           c->now->name, node, uid);
+}
+
 /* A daemon that had not reported before the fabric object was lost is unknown. */
 static bool has_reported_to(const struct version *fabric, const char *node) {
         for (size_t i = 0; i < store_count(K_POD); i++) {
@@ -170,6 +232,7 @@ static void look_at_fabric(const struct change *c) {
         yyjson_arr_foreach (domains, i, max, d)
                 yyjson_arr_foreach (yyjson_obj_get(d, "assignments"), k, max_k, x) {
                         look_at_assignment(c, owner_of(d), x);
+                        look_at_address(c, d, x);
                         yyjson_arr_foreach (domains, j, max_j, e)
                                 yyjson_arr_foreach (yyjson_obj_get(e, "assignments"), l, max_l, y)
                                         if (j < i || (j == i && l < k))
@@ -238,6 +301,10 @@ void promises_look(enum kind k, const struct change *c) {
                 look_at_deletion(k, c);
         if (c->was && k == K_POD)
                 look_at_removal(c);
+        if (k == K_CLAIM) {
+                note_placed(c->was);
+                note_placed(c->now);
+        }
         if (k == K_FABRIC && !c->gone && by_controller())
                 look_at_fabric(c);
         if (k == K_NODE)
@@ -262,5 +329,10 @@ void promises_done(void) {
         HASH_ITER (hh, written, x, next) {
                 HASH_DEL(written, x);
                 free(x);
+        }
+        struct placed *p, *next_placed;
+        HASH_ITER (hh, placed, p, next_placed) {
+                HASH_DEL(placed, p);
+                free(p);
         }
 }

@@ -13,6 +13,7 @@
 #include "leading.h"
 #include "api/names.h"
 #include "base/clock.h"
+#include "model/channel_report.h"
 
 #define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
 #define OBJECT "00000000-0000-4000-8000-000000000001"
@@ -24,8 +25,9 @@ struct world {
         const char *domains, *claims; /* items of lists */
         const char *channels;         /* of the fabric object; NULL: it does not exist */
         const char *held;
-        const char *pod_node;              /* the node of the plugin's Pod */
-        char created[4096], patched[4096]; /* bodies of the last writes of the object */
+        const char *also_held; /* by the report of another Pod of the plugin; NULL: there is none */
+        const char *pod_node;  /* the node of the plugin's Pods */
+        char created[4096], patched[1 << 17]; /* bodies of the last writes of the object */
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
         bool is_cut;        /* the kubelet does not reach the API server */
         unsigned conflicts; /* the number of patches that are answered with 409 */
@@ -53,7 +55,7 @@ static char *lease_text(const struct world *w) {
 static char *items_of(void *u, const char *path) {
         struct world *w = u;
         static const char pod[] =
-                "{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
+                "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"driver\",\"uid\":\"%s\","
                 "\"resourceVersion\":\"1\","
                 "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
                 "\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
@@ -66,8 +68,15 @@ static char *items_of(void *u, const char *path) {
                                  "\"spec\":{%s},"
                                  "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
                                  str_or(w->node_spec, ""));
-        if (fake_has(path, "/pods") && fake_has(path, "plugin"))
-                return xasprintf(pod, w->channels ? OBJECT : "", w->held, w->pod_node);
+        if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
+                const char *object = w->channels ? OBJECT : "";
+                char *text = xasprintf(pod, "p", "p", object, w->held, w->pod_node);
+                if (!w->also_held)
+                        return text;
+                _cleanup_(freep) char *p = text,
+                                      *q = xasprintf(pod, "q", "q", object, w->also_held, w->pod_node);
+                return xasprintf("%s,%s", p, q);
+        }
         if (fake_has(path, "/resourceslices"))
                 return xstrdup("{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\","
                                "\"annotations\":{"
@@ -274,6 +283,32 @@ static void a_held_channel_is_not_freed(void **state) {
         assert_non_null(strstr(w->patched, "\"id\":1"));
 }
 
+/* The reports of 400 channels, in the JSON text of an annotation. */
+static void list_held(int first, struct buf *out) {
+        for (int i = first; i < first + 400; i++)
+                buf_addf(out, "%s\\\"%d\\\":\\\"%08d-8f4e-4f0e-9f0a-1b2c3d4e5f60\\\"", i > first ? "," : "",
+                         i + 2, i);
+}
+
+/* failure: several Pods of a node report more channels than a node can hold -> the node may hold any channel,
+ * and decisions continue [tenants] */
+static void a_node_whose_pods_report_too_many_channels_counts_as_silent(void **state) {
+        struct world *w = *state;
+        _cleanup_(buf_done) struct buf held = BUF_INIT(1 << 20), also_held = BUF_INIT(1 << 20);
+        list_held(0, &held);
+        list_held(400, &also_held);
+        w->channels = GONE;
+        w->held = buf_str(&held);
+        w->also_held = buf_str(&also_held);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "ChannelsHeld"));
+        assert_non_null(strstr(w->patched, "node n1 has no plugin that is Ready and reports"));
+        int n = 0;
+        for (const char *at = w->patched; (at = strstr(at, "{\"id\":")); at++)
+                n++;
+        assert_int_equal(n, 1 + CHANNEL_REPORT_HELD_MAX);
+}
+
 /* The plugin of a node that is out of service holds a channel. The Node changes before the channel is freed.
  */
 static void begin_out_of_service(struct world *w) {
@@ -336,6 +371,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_claim_of_another_namespace_keeps_no_channel, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(a_held_channel_is_not_freed, setup, leading_teardown),
+                cmocka_unit_test_setup_teardown(a_node_whose_pods_report_too_many_channels_counts_as_silent,
+                                                setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_node_that_is_out_of_service_keeps_no_channel, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(an_earlier_out_of_service_taint_frees_no_channel, setup,

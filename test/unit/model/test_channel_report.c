@@ -145,6 +145,57 @@ static void a_report_has_a_limited_number_of_partitions(void **state) {
         }
 }
 
+static const char *uid_nr(struct arena *a, size_t n) {
+        return arena_printf(a, "%08zu-8f4e-4f0e-9f0a-1b2c3d4e5f60", n);
+}
+
+/* failure: a plugin reports more channels than a node can have pods -> its report does not count [tenants] */
+static void a_report_has_a_limited_number_of_channels(void **state) {
+        for (size_t n = CHANNEL_REPORT_HELD_MAX; n <= CHANNEL_REPORT_HELD_MAX + 1; n++) {
+                struct arena *a = arena_new(1 << 16);
+                struct buf b = BUF_INIT(1 << 20);
+                struct channel_report r;
+                struct err e;
+                for (size_t i = 0; i < n; i++)
+                        buf_addf(&b, "%s\"7\":\"%s\"", i ? "," : "{\"c\":{\"uid\":\"\",\"held\":{",
+                                 uid_nr(a, i));
+                buf_adds(&b, "}}}");
+                bool good = n == CHANNEL_REPORT_HELD_MAX;
+                assert_int_equal(decode(buf_str(&b), a, &r, &e), good ? 0 : -1);
+                if (!good)
+                        assert_string_equal(e.msg, "c.held: 513 channels, more than 512");
+                buf_done(&b);
+                arena_free(a);
+        }
+}
+
+/* failure: several Pods of a node report many channels -> together they have the limit of one report
+ * [tenants] */
+static void the_channels_of_several_pods_of_a_node_are_limited_together(void **state) {
+        struct arena *a = arena_new(1 << 16);
+        struct channel_report_hold list[CHANNEL_REPORT_HELD_MAX];
+        struct channel_report_hold more = { 8, UID_B };
+        struct channel_report_fabric f = { .held = list }, other = { .held = &more, .n_held = 1 };
+        struct channel_report_held all = { 0 };
+        for (; f.n_held < CHANNEL_REPORT_HELD_MAX - 1; f.n_held++)
+                list[f.n_held] = (struct channel_report_hold){ 7, uid_nr(a, f.n_held) };
+        channel_report_add_held(NULL, a, &all);
+        assert_int_equal(all.n, 0);
+        channel_report_add_held(&f, a, &all);
+        channel_report_add_held(&f, a, &all); /* both Pods report the same */
+        assert_int_equal(all.n, CHANNEL_REPORT_HELD_MAX - 1);
+        channel_report_add_held(&other, a, &all);
+        channel_report_add_held(&other, a, &all);
+        assert_int_equal(all.n, CHANNEL_REPORT_HELD_MAX);
+        assert_false(all.too_many);
+        assert_string_equal(all.list[all.n - 1].owner, UID_B);
+        more.id++; /* the same owner has another channel */
+        channel_report_add_held(&other, a, &all);
+        assert_true(all.too_many);
+        assert_int_equal(all.n, CHANNEL_REPORT_HELD_MAX);
+        arena_free(a);
+}
+
 static void the_ComputeDomains_of_waiting_shared_claims_are_reported(void **state) {
         const char *asks[] = { UID_A, UID_B };
         struct channel_report_fabric f = {
@@ -211,6 +262,8 @@ int main(void) {
                 cmocka_unit_test(an_invalid_report_is_no_report),
                 cmocka_unit_test(a_report_at_its_limits_is_decoded),
                 cmocka_unit_test(a_report_has_a_limited_number_of_partitions),
+                cmocka_unit_test(a_report_has_a_limited_number_of_channels),
+                cmocka_unit_test(the_channels_of_several_pods_of_a_node_are_limited_together),
                 cmocka_unit_test(the_ComputeDomains_of_waiting_shared_claims_are_reported),
                 cmocka_unit_test(a_number_of_0_channels_is_reported),
                 cmocka_unit_test(unknown_members_are_ignored_and_both_owners_of_a_channel_are_kept),

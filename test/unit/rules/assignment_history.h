@@ -2,8 +2,9 @@
 /* assignment_history: random histories for rules/assignment. Claims are created and deleted. Daemons follow
  * the object, restart, are replaced, or are force-deleted while they run. Nodes reboot and vanish, reports
  * are late, one node lies, and etcd is restored. In each history: no two honest nodes run one IMEX domain
- * with the same index, each decision passes its check, and at the end each node runs the IMEX domain that it
- * is wanted in. */
+ * with the same index, each decision passes its check, the address of a node without a claim is not published
+ * in an IMEX domain that did not show it before, and at the end each node runs the IMEX domain that it is
+ * wanted in. */
 #pragma once
 
 #include <setjmp.h>
@@ -186,6 +187,13 @@ static void end_daemon(struct history *h, int i) {
 
 /* ---- the controller ---- */
 
+static bool is_listed(const struct object *o, const char *node) {
+        for (size_t i = 0; i < o->n_domains; i++)
+                if (fabric_assignment_of(&o->domains[i], node))
+                        return true;
+        return false;
+}
+
 static void observe(struct history *h, int i, struct assignment_node *ret) {
         const struct host *n = &h->nodes[i];
         const struct report *r = &h->now.reports[i];
@@ -219,7 +227,29 @@ static void observe(struct history *h, int i, struct assignment_node *ret) {
                 ret->report.domain = uids[draw(DOMAINS)];
                 ret->report.index = draw(SLOTS + 2);
                 ret->report.epoch = (int64_t)draw((unsigned)h->now.object.epoch + 3);
+                ret->report.recount = chance(50) ? INT64_MAX : r->recount;
+                ret->released = n->wanted < 0 && is_listed(&h->now.object, names[i]);
         }
+}
+
+static bool shows(const struct fabric_domain *list, size_t n, const char *uid, const char *node) {
+        for (size_t i = 0; i < n; i++) {
+                const struct fabric_assignment *x = fabric_assignment_of(&list[i], node);
+                if (x && streq(list[i].owner.uid, uid))
+                        return x->ip && *x->ip;
+        }
+        return false;
+}
+
+static void check_addresses(const struct history *h, const struct assignment_input *in,
+                            const struct assignment *out) {
+        for (int i = 0; i < NODES; i++)
+                for (int d = 0; d < DOMAINS; d++)
+                        if (shows(out->domains, out->n_domains, uids[d], names[i]) &&
+                            !streq(in->nodes[i].wanted, uids[d]) &&
+                            !shows(in->old, in->n_old, uids[d], names[i]))
+                                broken_at(h, arena_printf(h->a, "the address of %s is published in %s",
+                                                          names[i], uids[d]));
 }
 
 static void decide(struct history *h) {
@@ -252,6 +282,7 @@ static void decide(struct history *h) {
                 h->on_decision(h->u, &in, &out);
         if (wrong)
                 broken_at(h, wrong);
+        check_addresses(h, &in, &out);
         *o =
                 (struct object){ out.domains,    out.n_domains, out.removals,
                                  out.n_removals, out.epoch,     out.recount };

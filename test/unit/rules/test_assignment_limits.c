@@ -244,6 +244,80 @@ static void a_recount_removes_no_address(void **state) {
         assert_string_equal(of(w, "d", "n0")->ip, n->ip);
 }
 
+/* The peers of a node connect to each address that the object shows. */
+/* failure: a node without a claim reports an assignment in another tenant's IMEX domain -> its address is not
+ * published [tenants] */
+static void a_report_without_a_claim_publishes_no_address(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w), *other = add_node(w, "n1");
+        other->report.domain = "d";
+        other->report.index = 5;
+        other->report.epoch = other->report.seen = w->in.epoch;
+        other->report.recount = INT64_MAX; /* it has answered each recount */
+        for (int i = 0; i < 3; i++) {
+                step(w);
+                assert_state(of(w, "d", "n1"), "");
+                assert_null(of(w, "d", "n1")->ip);
+                assert_string_equal(of(w, "d", "n0")->ip, n->ip);
+                n->report.recount = w->out.recount;
+        }
+        assert_int_equal(w->out.recount, 0);
+        w->in.object = NULL; /* the next object gets the addresses of its predecessor */
+        w->in.old = NULL;
+        w->in.n_old = 0;
+        step(w);
+        assert_null(of(w, "d", "n1")->ip);
+        assert_string_equal(of(w, "d", "n0")->ip, n->ip);
+}
+
+/* failure: the fabric object lacks the assignment of a daemon, and its claim is known later -> its peers see
+ * its address again [etcd] */
+static void the_address_is_published_when_the_claim_is_known(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = add_node(w, "n0");
+        add_domain(w, "d");
+        n->report.domain = "d";
+        n->report.index = 5;
+        n->report.epoch = n->report.seen = w->in.epoch;
+        step(w);
+        n->report.recount = w->out.recount;
+        step(w);
+        assert_state(of(w, "d", "n0"), "");
+        assert_int_equal(of(w, "d", "n0")->index, 5);
+        assert_null(of(w, "d", "n0")->ip);
+        n->wanted = "d";
+        step(w);
+        assert_string_equal(of(w, "d", "n0")->ip, n->ip);
+        n->wanted = NULL; /* not released yet: its peers continue */
+        step(w);
+        assert_string_equal(of(w, "d", "n0")->ip, n->ip);
+}
+
+/* failure: a node reports ever more IMEX domains -> the fabric object lists few of them, and other nodes
+ * continue [tenants] */
+static void reports_add_a_limited_number_of_domains_of_a_node(void **state) {
+        struct world *w = *state;
+        struct assignment_node *n = running(w), *other = add_node(w, "n1");
+        for (int i = 0; i < 2 * ASSIGNMENT_NODE_MAX; i++) {
+                other->report.domain = arena_printf(w->a, "x-%d", i);
+                other->report.epoch = w->in.epoch + 1;
+                other->report.recount = INT64_MAX;
+                step(w);
+                n->report.recount = w->out.recount;
+        }
+        assert_int_equal(w->out.n_domains, 1 + ASSIGNMENT_NODE_MAX);
+        assert_string_equal(of(w, "d", "n0")->ip, n->ip);
+        other->report.domain = "x-3"; /* a listed one still counts */
+        other->report.epoch = of(w, "x-3", "n1")->epoch;
+        step(w);
+        step(w);
+        assert_int_equal(w->out.recount, 0);
+        struct assignment_node *third = add_node(w, "n2");
+        third->wanted = "d";
+        step(w);
+        assert_non_null(of(w, "d", "n2"));
+}
+
 /* failure: the fabric object does not exist yet -> the standing domain is not reported as full [standing] */
 static void a_standing_domain_without_an_object_is_not_full(void **state) {
         struct world *w = *state;
@@ -315,6 +389,9 @@ int main(void) {
                 T(a_node_that_is_leaving_the_last_domain_shows_its_address_there_only),
                 T(a_recount_adds_no_address_before_the_node_answers),
                 T(a_recount_removes_no_address),
+                T(reports_add_a_limited_number_of_domains_of_a_node),
+                T(a_report_without_a_claim_publishes_no_address),
+                T(the_address_is_published_when_the_claim_is_known),
                 T(a_standing_domain_without_an_object_is_not_full),
                 T(a_daemon_that_reports_no_claim_has_no_assignment),
                 T(no_list_is_read_beyond_its_end),

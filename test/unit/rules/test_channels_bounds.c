@@ -557,6 +557,22 @@ static void the_object_shows_why_nodes_have_no_assignment(void **state) {
 
 /* ---- the check, and what replaces a wrong decision ---- */
 
+/* failure: a plugin reports a channel ID that no ComputeDomain can have -> the ID is ignored, and decisions
+ * continue [tenants] */
+static void a_held_id_that_cannot_be_assigned_is_ignored(void **state) {
+        static const int64_t ids[] = { 0, FABRIC_CHANNELS_MAX, 1 << 19, 1, FABRIC_CHANNELS_MAX - 1 };
+        for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+                struct small *s = *state;
+                s->held[0] = (struct channel_report_hold){ ids[i], B };
+                s->nodes[0].held = s->held;
+                s->nodes[0].n_held = 1;
+                want(&s->owners[0]);
+                decide(s);
+                assert_int_equal(id_of(s, B), i < 3 ? -1 : ids[i]);
+                assert_int_equal(s->d.n_assigned, 1);
+        }
+}
+
 static void the_check_sees_the_last_entry_and_the_last_id(void **state) {
         struct small *s = *state;
         give(s, 3, B, 0);
@@ -643,6 +659,7 @@ int main(void) {
                 RULE(one_of_two_entries_with_one_id_is_released),
                 RULE(the_object_shows_the_imex_domains_of_the_partition),
                 RULE(the_object_shows_why_nodes_have_no_assignment),
+                RULE(a_held_id_that_cannot_be_assigned_is_ignored),
                 RULE(the_check_sees_the_last_entry_and_the_last_id),
                 RULE(a_kept_object_keeps_its_other_conditions),
                 RULE(no_list_is_read_beyond_its_end),

@@ -3,9 +3,10 @@
  * nodes and six ComputeDomains that share three channels. Plugins crash. Nodes are cut off, powered off and
  * taken out of service. Claims are force-deleted, and ComputeDomains are created and deleted. The table is
  * deleted, emptied, and restored from an old copy. Two controllers lead at once, each with a view that is
- * some time old. The clocks of the nodes are up to five minutes wrong. A container lives until its node's
- * kubelet has learnt that its claim was deleted, or until the node is off. CHANNELS_HISTORIES is the number
- * of histories. A failure names its seed. */
+ * some time old. The clocks of the nodes are up to five minutes wrong. In some histories a plugin also
+ * reports IDs that no ComputeDomain can have. A container lives until its node's kubelet has learnt that its
+ * claim was deleted, or until the node is off. CHANNELS_HISTORIES is the number of histories. A failure names
+ * its seed. */
 #include "rules/channels.h"
 
 #include <setjmp.h>
@@ -29,8 +30,12 @@ enum {
         HISTORIES = 10000,
         ENTRIES = 64,
         START = 1000000,
-        LEASES_PAUSE_S = 15 /* as in controller/leases */
+        LEASES_PAUSE_S = 15, /* as in controller/leases */
+        LIAR = NODES - 1
 };
+
+/* A plugin with false reports adds these IDs. */
+static const int64_t false_ids[] = { 0, FABRIC_CHANNELS_MAX, FABRIC_CHANNELS_MAX - 1 };
 
 static const char *const node_names[NODES] = { "node-0", "node-1", "node-2", "node-3" };
 
@@ -100,6 +105,7 @@ struct world {
         int generation;
         char uids[STEPS * 2 + DOMAINS + 2][40];
         uint64_t seed;
+        bool lies;               /* the plugin of the node LIAR */
         unsigned trouble;        /* probability of faults of nodes and table, in eighths */
         size_t reused, assigned; /* counted, so that a history without events does not pass */
 };
@@ -304,7 +310,7 @@ static void keep_table(const struct compute_domain_fabric *f, struct table *t) {
 static void run_controller(struct world *w, struct controller *c) {
         struct arena *a = arena_new(8192);
         struct channels_node nodes[NODES];
-        struct channel_report_hold held[NODES][HOLDS];
+        struct channel_report_hold held[NODES][HOLDS + ARRAY_LEN(false_ids)];
         struct channels_owner owners[DOMAINS + ENTRIES];
         struct compute_domain_fabric old = { 0 }, lost;
         struct channels_decision d;
@@ -331,6 +337,9 @@ static void run_controller(struct world *w, struct controller *c) {
                 for (size_t i = 0; i < r->n; i++)
                         held[n][i] =
                                 (struct channel_report_hold){ r->held[i].id, uid_of(w, r->held[i].domain) };
+                for (size_t i = 0; w->lies && n == LIAR && i < ARRAY_LEN(false_ids); i++)
+                        held[n][nodes[n].n_held++] =
+                                (struct channel_report_hold){ false_ids[i], uid_of(w, 1) };
         }
         int64_t *since = arena_alloc(a, (old.n_channels + 1) * sizeof *since);
         for (size_t i = 0; i < old.n_channels; i++)
@@ -480,6 +489,7 @@ static void play(uint64_t seed) {
         w->random = seed * 2862933555777941757U + 3037000493U;
         w->now = START;
         w->trouble = dice(w, 6);
+        w->lies = seed % 8 == 7;
         w->generation = 1;
         for (int n = 0; n < NODES; n++) {
                 w->machines[n].plugin_up = w->api.node_there[n] = true;

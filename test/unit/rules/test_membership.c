@@ -225,6 +225,26 @@ static void a_node_that_leaves_is_not_listed_any_more(void **state) {
         arena_free(a);
 }
 
+/* failure: the report of a daemon alone brings a node into a ComputeDomain -> it is no member [tenants] */
+static void a_node_without_a_claim_and_an_address_is_no_member(void **state) {
+        struct arena *a = arena_new(4096);
+        struct membership all;
+        struct member_facts f = joined(a, true);
+        struct fabric_assignment shown = active;
+        f.wanted = false;
+        struct member m = one(a, f, &all);
+        assert_int_equal(m.why, MEMBER_LEAVING);
+        assert_false(m.listed);
+        assert_int_equal(membership_clique(&all, CLIQUE_1)->n_listed, 0);
+        shown.ip = "10.0.0.1"; /* its claim has just been deleted */
+        f.assignment = &shown;
+        assert_int_equal(one(a, f, &all).why, MEMBER_READY);
+        f.wanted = true; /* the other nodes do not see its address yet */
+        shown.ip = "";
+        assert_int_equal(one(a, f, &all).why, MEMBER_READY);
+        arena_free(a);
+}
+
 /* failure: a member changes -> the status of the ComputeDomain follows */
 static void the_status_follows_the_members(void **state) {
         struct arena *a = arena_new(4096);
@@ -318,6 +338,7 @@ int main(void) {
                 cmocka_unit_test(a_node_that_has_not_joined_reports_what_it_waits_for),
                 cmocka_unit_test(a_node_without_a_partition_needs_no_daemon),
                 cmocka_unit_test(a_node_that_leaves_is_not_listed_any_more),
+                cmocka_unit_test(a_node_without_a_claim_and_an_address_is_no_member),
                 cmocka_unit_test(the_status_follows_the_members),
                 cmocka_unit_test(the_nodes_of_the_go_driver_are_the_entries_of_its_cliques),
                 cmocka_unit_test(without_cliques_the_go_daemons_write_status_nodes),
