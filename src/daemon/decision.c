@@ -67,6 +67,16 @@ static void read_object(struct view *l, struct arena *a) {
                                 decision_add_assignment(l, &f->domains[i], &f->domains[i].assignments[j]);
 }
 
+/* The controller ignores the epochs of this node, and the daemon accepts no lower one. */
+static bool has_seen_too_much(const struct decision_input *in, struct decision *d) {
+        if (!in->fabric || in->memory->seen - in->fabric->epoch <= DAEMON_REPORT_EPOCHS_AHEAD)
+                return false;
+        d->why = "this node has seen an epoch far above that of its ComputeDomainFabric, so it gets no "
+                 "assignment until it reboots";
+        d->needs_reboot = true;
+        return true;
+}
+
 static bool decision_is_ending(const struct view *l) {
         return l->own.assignment && fabric_is_ending(l->own.assignment);
 }
@@ -153,7 +163,7 @@ static void decide_running(const struct view *l, struct decision *d) {
         }
         if (in->moved || is_unwanted(l))
                 decision_leave(l, d);
-        else if (in->fabric && !l->own.assignment)
+        else if (in->fabric && !l->own.assignment && !has_seen_too_much(in, d))
                 d->why = "the fabric object of the partition does not list the assignment of this node: IMEX "
                          "continues";
         if (d->step == DECISION_STAY && in->outdated)
@@ -234,10 +244,7 @@ static void decide_idle(const struct view *l, struct decision *d) {
         } else if (condition_true(f->conditions, f->n_conditions, FABRIC_DOMAIN_FULL)) {
                 d->why = "the IMEX domain of the partition has no index for this node: the condition "
                          "DomainFull of its ComputeDomainFabric explains what to do";
-        } else if (in->memory->seen - f->epoch > DAEMON_REPORT_EPOCHS_AHEAD) {
-                d->why = "this node has seen an epoch far above that of its ComputeDomainFabric, so "
-                         "it gets no assignment until it reboots";
-        } else {
+        } else if (!has_seen_too_much(in, d)) {
                 d->why = "no IMEX domain needs this node";
         }
 }

@@ -95,6 +95,7 @@ struct decision {
         struct decision_assignment assignment; /* for ENTER; borrows the strings of the fabric object */
         /* The reason to STAY without assignment, or against the fabric object; else "". Static. */
         const char *why;
+        bool needs_reboot; /* `why` advises to reboot the node, also while IMEX runs */
         /* The reason why the node stays in a domain that it should leave; else "". Static. */
         const char *waits_for;
         /* The caller must save this memory before any action or report. Allocated in the arena. With ENTER,

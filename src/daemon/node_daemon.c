@@ -64,6 +64,7 @@ struct node_daemon {
         char *cdi_prefix;
         enum imex_use use;      /* of the present domain, as last read */
         const char *waits_for, *why; /* static; "" */
+        bool needs_reboot;           /* `why` advises to reboot the node */
         bool terminating, finished;
 };
 
@@ -148,6 +149,8 @@ static void node_daemon_report(struct node_daemon *r) {
                                  "file: %s",
                                  error);
                         report.reason = text;
+                } else if (r->needs_reboot) {
+                        report.reason = r->why;
                 }
         }
         pod_report_set(r->reporter, &report, f && f->epoch < r->memory.decision.seen);
@@ -416,6 +419,7 @@ static void node_daemon_on_turn(void *u) {
                 (void)node_daemon_remember(r, &m); /* if it cannot be saved, it is not reported */
         }
         r->why = *r->fabric ? d.why : no_partition;
+        r->needs_reboot = *r->fabric && d.needs_reboot;
         r->waits_for = d.waits_for;
         if (node_daemon_act(r, &d))
                 return;

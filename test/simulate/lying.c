@@ -11,7 +11,6 @@
 #include "channels.h"
 #include "model/channel_report.h"
 #include "model/daemon_report.h"
-#include "model/fabric.h"
 #include "sim.h"
 #include "world_state.h"
 
@@ -20,6 +19,7 @@ enum {
         LONG_TEXT = 3000,
         MOST_CHANGES = 4,
         MOST_HELD = 4,
+        CHANNELS_MAX = 2048, /* FABRIC_CHANNELS_MAX of model/fabric.h, whose struct node is another one */
         SLOTS_MOST = 4096,
         STUCK_MS = 60000,
         RESTART_MS = 5000
@@ -287,8 +287,7 @@ static void add_patch(const char *truth, struct buf *out) {
 
 /* A channel that another node holds, or an ID that no ComputeDomain can have. */
 static struct channel_report_hold some_hold(struct arena *a) {
-        static const int64_t ids[] = { 0, FABRIC_CHANNELS_MAX - 1, FABRIC_CHANNELS_MAX,
-                                       CHANNEL_REPORT_IDS_MAX - 1 };
+        static const int64_t ids[] = { 0, CHANNELS_MAX - 1, CHANNELS_MAX, CHANNEL_REPORT_IDS_MAX - 1 };
         return (struct channel_report_hold){ sim_chance(50) ? ids[sim_draw(ARRAY_LEN(ids))]
                                                             : sim_between(1, (int64_t)channels_count()),
                                              some_uid(a, K_DOMAIN) };
@@ -353,19 +352,15 @@ void lying_take(const char *who, const struct asked *q, char **body) {
 }
 
 /* False reports have raised the epochs, and only this node's daemon has seen that: the liar's, or that of the
- * only other node of its partition (rules/assignment.h). It accepts no lower epoch until the node reboots.
- * Somebody reboots it, as docs/how-to/troubleshoot.md advises. */
+ * only other node of its partition (rules/assignment.h). Its daemon reports that the node gets no assignment
+ * until it reboots, whether it runs IMEX or not. Somebody reboots it, as docs/reference/reasons.md advises.
+ */
 static void restart_if_stuck(struct node *n) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(4096);
-        const struct version *f = store_get(K_FABRIC, "", n->clique);
-        for (unsigned k = 0; k < MAX_RUNS && f; k++) {
+        for (unsigned k = 0; k < MAX_RUNS; k++) {
                 const struct run *r = &n->runs[k];
                 const struct version *pod = r->used && r->daemon ? store_get(K_POD, DRIVER_NS, r->pod) : NULL;
-                const char *truth = pod ? version_annotation(pod, IMEX_ANNOTATION_REPORT) : NULL;
-                struct daemon_report x;
-                struct err e;
-                if (!truth || daemon_report_decode(str_from(truth), a, &x, &e) < 0 || x.has_assignment ||
-                    x.seen <= yyjson_get_sint(yyjson_obj_get(f->root, "epoch")) + FAR_AHEAD)
+                const char *reason = pod ? version_annotation(pod, IMEX_ANNOTATION_REASON) : NULL;
+                if (!reason || !strstr(reason, "until it reboots"))
                         continue;
                 restarted[number_of(n)] = true;
                 lose_power(n, RESTART_MS);

@@ -18,8 +18,8 @@ void lying_step(void);
 /* Replaces *body by a false report if the request is a report of the daemon that lies. Call it before a
  * request of the client `who` is answered. */
 void lying_take(const char *who, const struct asked *q, char **body);
-/* Begins the calm: from now on the reports are true. Drains the node once. Restarts the node if its daemon
- * has seen an epoch that is too high to count. */
+/* Begins the calm: from now on the reports are true. Drains the node once. Reboots each node of its
+ * partition whose daemon advises that. */
 void lying_calm(void);
 /* Ends the consequences of false reports: from now on, promises hold for all nodes. Call it when nothing
  * happens any more. */

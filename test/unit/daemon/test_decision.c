@@ -259,7 +259,30 @@ static void a_node_that_has_seen_a_far_higher_epoch_reports_it(void **state) {
                 w->memory.seen = w->fabric.epoch + DAEMON_REPORT_EPOCHS_AHEAD + far;
                 decide(w);
                 assert_int_equal(strstr(w->d.why, "until it reboots") != NULL, far);
+                assert_int_equal(w->d.needs_reboot, far);
         }
+}
+
+/* failure: IMEX runs with an epoch far above those of the fabric object, which does not list it -> IMEX
+ * continues, and its daemon advises to reboot the node [etcd] */
+static void a_running_node_that_has_seen_a_far_higher_epoch_reports_it(void **state) {
+        struct world *w = *state;
+
+        w->domains[0].n_assignments = 0;
+        w->memory.now = (struct decision_assignment){ UID_A, 2, 5, w->domains[0].imex };
+        w->memory.closed = 5;
+        w->memory.ready = true;
+        w->in.imex = DECISION_IMEX_READY;
+        for (int far = 0; far < 2; far++) {
+                w->memory.seen = w->fabric.epoch + DAEMON_REPORT_EPOCHS_AHEAD + far;
+                assert_int_equal(decide(w), DECISION_STAY);
+                assert_int_equal(strstr(w->d.why, "until it reboots") != NULL, far);
+                assert_int_equal(strstr(w->d.why, "IMEX continues") != NULL, !far);
+                assert_int_equal(w->d.needs_reboot, far);
+        }
+        w->domains[0].n_assignments = 1; /* its assignment counts */
+        decide(w);
+        assert_false(w->d.needs_reboot);
 }
 
 static void a_recount_and_the_highest_epoch_are_remembered(void **state) {
@@ -376,6 +399,7 @@ int main(void) {
                 T(without_the_object_nothing_starts_and_nothing_is_forgotten),
                 T(an_idle_node_reports_whether_it_lacks_an_index_or_a_claim),
                 T(a_node_that_has_seen_a_far_higher_epoch_reports_it),
+                T(a_running_node_that_has_seen_a_far_higher_epoch_reports_it),
                 T(a_recount_and_the_highest_epoch_are_remembered),
                 T(peers_have_an_index_and_a_leaving_peer_has_no_address),
                 T(the_first_of_two_peers_with_one_index_or_name_counts),
