@@ -285,12 +285,16 @@ static void add_patch(const char *truth, struct buf *out) {
 
 /* ---- false reports of the plugin ---- */
 
-/* A channel that another node holds, or an ID that no ComputeDomain can have. */
+/* An ID that no ComputeDomain can have, or one that others may have, for a ComputeDomain that does not exist.
+ * With the UID of one that exists, the ID would be its second one until it is deleted
+ * (docs/explanation/security.md). */
 static struct channel_report_hold some_hold(struct arena *a) {
-        static const int64_t ids[] = { 0, CHANNELS_MAX - 1, CHANNELS_MAX, CHANNEL_REPORT_IDS_MAX - 1 };
-        return (struct channel_report_hold){ sim_chance(50) ? ids[sim_draw(ARRAY_LEN(ids))]
+        static const int64_t ids[] = { 0, CHANNELS_MAX, CHANNEL_REPORT_IDS_MAX - 1 };
+        if (sim_chance(50))
+                return (struct channel_report_hold){ ids[sim_draw(ARRAY_LEN(ids))], some_uid(a, K_DOMAIN) };
+        return (struct channel_report_hold){ sim_chance(20) ? CHANNELS_MAX - 1
                                                             : sim_between(1, (int64_t)channels_count()),
-                                             some_uid(a, K_DOMAIN) };
+                                             arena_printf(a, SOMEBODY, (unsigned)sim_draw(1000)) };
 }
 
 /* Adds channels to the plugin's report. The plugin corrects it as soon as it sees it. */
