@@ -9,7 +9,7 @@
 enum {
         KUBERNETES_MINOR = 32, /* kubeVersion of the chart */
         KERNEL_MAJOR = 5,      /* as in check-node (node/check_judge) */
-        KERNEL_MINOR = 11,
+        KERNEL_MINOR = 6,
         PODS_MAX = 1000 * 1000 * 1000, /* a larger quota is no limit */
 };
 
@@ -123,10 +123,10 @@ static void check_kernel(struct doctor *d) {
         }
         const char *list = message_end(&old, d->a);
         if (*list)
-                doctor_fail(d, FAULT_KERNEL_OLD, "Install Linux 5.11 or newer on these nodes.",
-                            "older than Linux 5.11: %s", list);
+                doctor_fail(d, FAULT_KERNEL_OLD, "Install Linux 5.6 or newer on these nodes.",
+                            "older than Linux 5.6: %s", list);
         else if (n_known)
-                doctor_ok(d, "Linux 5.11 or newer on %zu GPU node%s", n_known, n_known == 1 ? "" : "s");
+                doctor_ok(d, "Linux 5.6 or newer on %zu GPU node%s", n_known, n_known == 1 ? "" : "s");
         else
                 doctor_skip(d, "no GPU node reports its kernel");
 }

@@ -10,12 +10,12 @@
 
 enum {
         KERNEL_MAJOR = 5,
-        KERNEL_MINOR = 11,
+        KERNEL_MINOR = 6,
         FREE_BYTES_MIN = 16 << 20, /* several times the checkpoint, the grants and the CDI files of a node */
         FREE_INODES_MIN = 500,
 };
 
-/* item kernel of both plugins: the kernel is Linux 5.11 or newer */
+/* item kernel of both plugins: the kernel is Linux 5.6 or newer */
 void check_judge_kernel(struct check_list *l, const char *release) {
         unsigned major = 0, minor = 0;
 

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "node/check_list.h"
 
-/* The kernel, by its release ("6.8.0-45-generic"). The programs need Linux 5.11 (base/process.h). */
+/* The kernel, by its release ("6.8.0-45-generic"). The programs need Linux 5.6 (openat2). */
 void check_judge_kernel(struct check_list *l, const char *release);
 
 /* The capabilities of the process, CapEff of /proc/self/status: as a plugin, it needs those of a privileged
