@@ -38,6 +38,15 @@ static void on_found(void *u, enum live_read_kind what, yyjson_val *object) {
         kube_informer_answer(caches[what], object);
 }
 
+/* The server may serve other versions after an upgrade. The device of shared claims needs one of them. */
+static void note_resource_api(struct controller *c) {
+        const char *api = kube_resource_api(c->client);
+        if (streq(api, c->settings.resource_api))
+                return;
+        c->settings.resource_api = api;
+        shared_device_changed(c);
+}
+
 static void controller_on_key(void *u, const char *text) {
         struct controller *c = u;
         struct key key = key_parse(text);
@@ -47,7 +56,7 @@ static void controller_on_key(void *u, const char *text) {
         records_resume(c, text);
         loop_timer_start(&c->calm, CONTROLLER_IDLE_MS);
         records_catch_up(c);
-        c->settings.resource_api = kube_resource_api(c->client); /* it may have changed */
+        note_resource_api(c);
         switch (key.kind) {
         case KEY_DOMAIN:
                 reconcile_domain(c, key.name);
@@ -164,6 +173,7 @@ void controller_stop(struct controller *c) {
         c->started = c->leading = false;
         evictions_free(c->evictions);
         records_done(c);
+        shared_device_stop(c);
         loop_timer_done(&c->calm);
         crds_free(c->crds);
         live_read_free(c->live_read);

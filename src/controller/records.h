@@ -172,6 +172,9 @@ struct controller_memory {
         struct controller_removal *removals;
         struct controller_domain *domains;
         int64_t shared_refused; /* when the API server dropped a field of the shared device; 0: never */
+        int64_t api_asked; /* when the API server was asked for the best version of resource.k8s.io; 0: never
+                            */
+        struct kube_call *api_call; /* this question; NULL: none is in flight */
         unsigned shared_was;    /* enum shared_device_state of the last pass */
         size_t shared_nodes;    /* Nodes in the cache with the label CD_LABEL_SHARED */
         unsigned reach_was;     /* enum shared_claim_reach of the last pass */

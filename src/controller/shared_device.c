@@ -19,6 +19,10 @@ static bool allows_many(const struct slice *s) {
         return s->n_devices == 1 && s->devices[0].multiple && !s->node;
 }
 
+static bool is_served(const struct controller *c) {
+        return streq(c->settings.resource_api, "v1");
+}
+
 static bool was_refused(const struct controller *c) {
         return c->memory.shared_refused && clock_mono_s() - c->memory.shared_refused < REFUSED_S;
 }
@@ -27,11 +31,9 @@ enum shared_device_state shared_device_state(const struct controller *c) {
         const struct slice *s = shared_slice(c);
         if (!mode_assigns_channels(c->mode))
                 return SHARED_DEVICE_PENDING;
-        if (!streq(c->settings.resource_api, "v1"))
-                return SHARED_DEVICE_REFUSED;
         if (s && allows_many(s))
                 return SHARED_DEVICE_PUBLISHED;
-        return was_refused(c) ? SHARED_DEVICE_REFUSED : SHARED_DEVICE_PENDING;
+        return !is_served(c) || was_refused(c) ? SHARED_DEVICE_REFUSED : SHARED_DEVICE_PENDING;
 }
 
 /* ---- the ResourceSlice ---- */
@@ -108,27 +110,48 @@ static void note_state(struct controller *c) {
         kube_informer_each(c->caches.nodes, shared_device_queue_node, c);
 }
 
+static void shared_device_on_rechecked(void *u, yyjson_val *obj, const struct err *e) {
+        struct controller *c = u;
+        c->memory.api_call = NULL;
+        if (!e)
+                shared_device_changed(c);
+}
+
+/* An upgrade of the cluster changes no object, and the client keeps the version that it uses. */
+static void recheck_api(struct controller *c) {
+        int64_t now = clock_mono_s();
+        if (c->memory.api_call || (c->memory.api_asked && now - c->memory.api_asked < REFUSED_S))
+                return;
+        c->memory.api_asked = now;
+        c->memory.api_call = kube_recheck_resource_api(c->client, shared_device_on_rechecked, c);
+}
+
+void shared_device_stop(struct controller *c) {
+        kube_cancel(TAKE(c->memory.api_call));
+}
+
 void shared_device_reconcile(struct controller *c) {
         const struct slice *s = shared_slice(c);
-        bool possible = streq(c->settings.resource_api, "v1");
         _cleanup_(buf_done) struct buf b = BUF_INIT(MAX_BODY);
         /* Without assigned channels, the controller may not write slices, and the chart has no class that
          * selects the device. */
         if (!mode_assigns_channels(c->mode))
                 return;
         writes_begin(c->writes, KEY_OF_SHARED);
-        if (s && possible && !allows_many(s))
+        bool wrong = s && !allows_many(s), rechecks = !is_served(c) && (s || is_asked_for(c));
+        if (wrong) {
                 c->memory.shared_refused = clock_mono_s();
-        if (s && (!possible || !allows_many(s))) {
                 objects_delete(&s->o.meta, s->o.meta.rv, &b);
                 shared_device_submit(c, KUBE_DELETE, &b);
-        } else if (!s && possible && !was_refused(c) && is_asked_for(c)) {
+        } else if (!s && is_served(c) && !was_refused(c) && is_asked_for(c)) {
                 objects_shared_slice(&b);
                 shared_device_submit(c, KUBE_CREATE, &b);
         }
         writes_end(c->writes, KEY_OF_SHARED);
         note_state(c);
-        if (was_refused(c))
+        if (rechecks)
+                recheck_api(c);
+        if (rechecks || was_refused(c))
                 work_queue_add_after(c->queue, KEY_OF_SHARED, REFUSED_S * 1000U);
 }
 

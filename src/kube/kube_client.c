@@ -254,6 +254,11 @@ static void kube_client_leave(struct kube_client *c) {
                 free(c);
 }
 
+/* The best version of resource.k8s.io. A fixed version never changes the version in use when it is not
+ * served. */
+static const struct kube_resource best_api = { "resource.k8s.io", "v1",  "resourceslices",
+                                               "ResourceSlice",   false, NULL };
+
 static void kube_client_answered(struct kube_call *call, const struct http_response *r) {
         struct kube_client *c = call->client;
         yyjson_doc *doc;
@@ -267,6 +272,8 @@ static void kube_client_answered(struct kube_call *call, const struct http_respo
         if (kube_answer(r, &call->r, &doc, &e, &wait_s) == 0) {
                 if (!call->r.res->version)
                         c->none_reported = false;
+                if (call->r.res == &best_api)
+                        c->version = 0;
                 kube_client_call_finish(call, yyjson_doc_get_root(doc), NULL);
                 yyjson_doc_free(doc);
                 kube_client__answered(c);
@@ -615,6 +622,16 @@ void kube_client__unserved(struct kube_client *c, const struct kube_resource *re
 
 const char *kube_resource_api(const struct kube_client *c) {
         return kube_version(c, &kube_resource_claims);
+}
+
+struct kube_call *kube_recheck_resource_api(struct kube_client *c, kube_done_fn *done, void *u) {
+        BUG_ON(!streq(best_api.version, kube_resource_claims.versions[0]));
+        return kube_start(c, &(struct kube_request){ .verb = KUBE_LIST,
+                                                     .res = &best_api,
+                                                     .query = "limit=1",
+                                                     .attempts = 1,
+                                                     .done = done,
+                                                     .u = u });
 }
 
 /* ---- the client ---- */

@@ -120,3 +120,8 @@ struct kube_request {
  * an object cannot change the path. */
 struct kube_call *kube_start(struct kube_client *c, const struct kube_request *r);
 void kube_cancel(struct kube_call *call); /* done will not be called; NULL is allowed */
+
+/* Asks the server whether it serves the first version of resource.k8s.io. The client does not try it again by
+ * itself while the server serves the version in use. If `done` gets no error, the client uses the first
+ * version from now on. */
+struct kube_call *kube_recheck_resource_api(struct kube_client *c, kube_done_fn *done, void *u);

@@ -70,7 +70,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 _cleanup_(freep) char *list =
                         xasprintf("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[" CLAIM "%s]}",
                                   w->rv, buf_str(&w->items));
-                fake_list(c, r, "ResourceClaim", list);
+                fake_list(c, r, fake_has(r->path, "/resourceslices") ? "ResourceSlice" : "ResourceClaim",
+                          list);
         }
 }
 
@@ -306,6 +307,27 @@ static void requests_at_the_same_time_change_the_version_once(void **state) {
         assert_int_equal(w->requests, 2 * N);
 }
 
+/* failure: a cluster is upgraded and still serves the old versions of an API -> the client can change to the
+ * best one [upgrade] */
+static void a_recheck_finds_the_best_version_again(void **state) {
+        static const char *const expected[] = { "v1beta2", "v1beta2", "v1" };
+        static const char *const serves_now[] = { "v1beta2", "v1beta2", "v1beta2 v1" };
+        struct world *w = *state;
+        for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+                w->serves = serves_now[i];
+                if (i) {
+                        w->done = false;
+                        kube_recheck_resource_api(w->client, on_got, w);
+                        run_until(&w->loop, &w->done);
+                        assert_int_equal(w->err.kind, streq(expected[i], "v1") ? ERR_NONE : ERR_RETRY);
+                }
+                get(w, 0);
+                run_until(&w->loop, &w->done);
+                assert_string_equal(w->got, expected[i]);
+                assert_string_equal(kube_resource_api(w->client), expected[i]);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -317,6 +339,7 @@ int main(void) {
                 T(a_list_finds_the_version_too),
                 T(an_absent_server_changes_nothing),
                 T(requests_at_the_same_time_change_the_version_once),
+                T(a_recheck_finds_the_best_version_again),
         };
         return cmocka_run_group_tests_name("api_versions", tests, NULL, NULL);
 }
