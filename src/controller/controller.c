@@ -103,14 +103,15 @@ static bool controller_queue_domain(void *u, const struct kube_object *o) {
         return true;
 }
 
-/* A Node's label that cannot be written concerns the ComputeDomains of this Node. A DaemonSet or fabric
- * object that cannot be written may concern all. */
+/* A Node's label that cannot be written concerns the ComputeDomains of this Node. With assigned channels, it
+ * may concern all, and so may a DaemonSet or fabric object that cannot be written. */
 static void on_write_failing(void *u, const char *requester) {
         struct controller *c = u;
         struct key key = key_parse(requester);
-        if (key.kind == KEY_NODE)
+        if (key.kind == KEY_NODE && !mode_assigns_channels(c->mode))
                 records_queue_domains_of_node(c, key.name);
-        else if (key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC || key.kind == KEY_SHARED)
+        else if (key.kind == KEY_NODE || key.kind == KEY_DAEMONS || key.kind == KEY_FABRIC ||
+                 key.kind == KEY_SHARED)
                 kube_informer_each(c->caches.cds, controller_queue_domain, c);
 }
 

@@ -100,6 +100,34 @@ static const char *members_error(const struct controller *c, const struct member
         return error;
 }
 
+struct node_error {
+        const struct controller *c;
+        const char *error;
+};
+
+static bool find_node_error(void *u, const struct kube_object *o) {
+        struct node_error *x = u;
+        x->error = members_error_of(x->c, KEY_NODE, o->meta.name);
+        return !x->error;
+}
+
+/* With assigned channels, the daemons and the labels of all nodes decide which nodes offer channels. Returns
+ * the write error that keeps nodes from it while pods of the ComputeDomain wait, or one of its nodes from
+ * getting a daemon; NULL: none is known. */
+static const char *offers_error(const struct controller *c, const struct plan_input *in) {
+        struct node_error x = { .c = c };
+        bool waits = in->shortage || in->shared_reach == SHARED_REACH_NONE, needs_daemons = waits;
+        if (!mode_assigns_channels(c->mode) || !writes_failing(c->writes))
+                return NULL;
+        for (size_t i = 0; i < in->n_hosts && !needs_daemons; i++)
+                needs_daemons = !records_daemon(c, in->hosts[i].name);
+        if (needs_daemons && mode_runs_daemons(c->mode))
+                x.error = writes_error(c->writes, KEY_OF_DAEMONS);
+        if (waits && !x.error)
+                kube_informer_each(c->caches.nodes, find_node_error, &x);
+        return x.error;
+}
+
 /* Returns the number of assignments of the ComputeDomain that fabric objects still list. *ret_names is the
  * text with their nodes, for people. */
 static size_t members_assigned(const struct controller *c, const char *uid, struct arena *a,
@@ -230,12 +258,24 @@ static int hosts_by_name(const void *x, const void *y) {
         return strcmp(((const struct host *)x)->name, ((const struct host *)y)->name);
 }
 
+static bool newest_ready(void *u, const struct kube_object *o) {
+        const struct plugin_pod **best = u, *p = (const struct plugin_pod *)o;
+        if (plugin_pod_ready_since(p) && (!*best || p->o.meta.created > (*best)->o.meta.created))
+                *best = p;
+        return true;
+}
+
+/* A plugin that does not know the state reports only why. */
 static void read_plugin_state(const struct controller *c, struct host *h) {
-        const struct plugin_pod *plugin = records_plugin(c, h->name);
+        const struct plugin_pod *plugin = records_plugin(c, h->name), *silent = NULL;
         if (plugin) {
                 h->reported = plugin->host_state;
                 h->state = host_state_decode(plugin->host_state);
                 h->reason = plugin->host_reason;
+        } else {
+                kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, h->name, newest_ready,
+                                      &silent);
+                h->reason = silent ? silent->host_reason : NULL;
         }
 }
 
@@ -420,6 +460,8 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 gather_grouped(c, cd, a, ret);
         if (cd && domain_shares(cd))
                 gather_shared(c, cd, memory, a, ret);
+        if (lives && !ret->write_error)
+                ret->write_error = offers_error(c, ret);
         if (lives && cd->o.meta.deleted) {
                 records_make(c, uid)->was_held = true;
         } else if (lives && memory) {
