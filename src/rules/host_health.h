@@ -18,7 +18,7 @@ struct host {
         const char *name;
         bool reported; /* false: also if the report does not count */
         enum host_state state;
-        const char *reason;
+        const char *reason; /* of the state; if none is reported: why, as the plugin reports it. NULL: none */
 };
 
 /* Fills type, status, reason and message of the condition CONDITION_HOST_IMEX_HEALTHY, or of

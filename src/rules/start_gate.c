@@ -38,8 +38,10 @@ void start_gate_of_hosts(const struct host *hosts, size_t n, struct arena *a, st
                         ret->connected++;
                 else
                         lacks(&l, ret, h->name,
-                              !h->reported ? "the state of its IMEX has not been reported"
-                                           : str_or(h->reason, "its IMEX is not READY"));
+                              h->reported ? str_or(h->reason, "its IMEX is not READY")
+                              : h->reason
+                                      ? message_of(a, "the state of its IMEX is not known: %.200s", h->reason)
+                                      : "the state of its IMEX has not been reported");
         }
         ret->lacking = message_end(&l, a);
 }

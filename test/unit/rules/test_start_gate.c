@@ -149,14 +149,17 @@ static void a_host_is_connected_if_it_is_UP(void **state) {
         static const struct host hosts[] = { { "n0", true, HOST_UP, NULL },
                                              { "n1", true, HOST_DEGRADED, "n2 is away" },
                                              { "n2", true, HOST_DOWN, NULL },
-                                             { "n3", .reported = false } };
+                                             { "n3", .reported = false },
+                                             { "n4", .reported = false, .reason = "no config.cfg" } };
         struct start_gate_nodes nodes;
         start_gate_of_hosts(hosts, ARRAY_LEN(hosts), a, &nodes);
         assert_int_equal(nodes.connected, 1);
-        assert_int_equal(nodes.others, 3);
+        assert_int_equal(nodes.others, 4);
         assert_true(nodes.used);
-        assert_string_equal(nodes.lacking, "n1: n2 is away; n2: its IMEX is not READY; n3: the state of its "
-                                           "IMEX has not been reported");
+        assert_string_equal(nodes.lacking,
+                            "n1: n2 is away; n2: its IMEX is not READY; n3: the state of its "
+                            "IMEX has not been reported; n4: the state of its IMEX is not known: no "
+                            "config.cfg");
         start_gate_of_hosts(NULL, 0, a, &nodes);
         assert_false(nodes.used);
         arena_free(a);
