@@ -291,16 +291,26 @@ static void choose_name(const struct rack *r, struct buf *out) {
         }
 }
 
+static struct event_about about_namespace(const char *ns) {
+        return (struct event_about){ "v1", "Namespace", NULL, ns, ns };
+}
+
 static void on_made(void *u, const struct writes_target *made, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         yyjson_val *meta = yyjson_obj_get(obj, "metadata");
-        if (e)
+        const char *rack = key_parse(made->requester).name;
+        if (e) {
+                const struct event_about object = about_namespace(made->ns);
+                if (e->kind == ERR_DENIED || e->kind == ERR_INVALID)
+                        event_record(c->events, &object, EVENT_WARNING, REASON_RACK_DOMAIN_NOT_CREATED,
+                                     "the ComputeDomain '%s' of rack %s cannot be created here: %s",
+                                     made->name, rack, e->msg);
                 return;
+        }
         event_record(c->events,
                      &(struct event_about){ CD_API_VERSION, CD_KIND, made->ns, made->name,
                                             str_or(yyjson_get_str(yyjson_obj_get(meta, "uid")), "") },
-                     EVENT_NORMAL, REASON_RACK_JOINED, "made for the rack %s",
-                     key_parse(made->requester).name);
+                     EVENT_NORMAL, REASON_RACK_JOINED, "made for the rack %s", rack);
 }
 
 struct making {
@@ -330,7 +340,7 @@ static void make_in(const struct making *m, const char *ns) {
                 log_error("too many racks, or too many namespaces that want them: no more ComputeDomains of "
                           "racks are created. Remove the label " CD_LABEL_RACK_DOMAINS " from namespaces",
                           kv_int("most", RACKS_MAX), kv_str("rack", r->id), kv_str("namespace", ns));
-                const struct event_about object = { "v1", "Namespace", NULL, ns, ns };
+                const struct event_about object = about_namespace(ns);
                 event_record(r->c->events, &object, EVENT_WARNING, REASON_TOO_MANY_RACK_DOMAINS,
                              "no ComputeDomain is created here for rack %s, because %d ComputeDomains of "
                              "racks already exist",

@@ -32,6 +32,7 @@ struct world {
         struct leading l;
         size_t n_others;   /* existing ComputeDomains of other racks */
         bool of_a_tenant;  /* these are in a namespace that does not want them */
+        bool over_quota;   /* the API server refuses writes */
         const char *also;  /* another ComputeDomain; NULL: none */
         unsigned n_made;   /* created in team-a */
         char name[64];     /* of the last of these */
@@ -66,7 +67,10 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 w->name[strcspn(w->name, "\"")] = '\0';
                 w->n_made++;
         }
-        fake_refuse(c, 403, "not in this test");
+        if (w->over_quota)
+                fake_refuse(c, 403, "exceeded quota");
+        else
+                fake_refuse(c, 409, "not in this test");
 }
 
 static char *items_of(void *u, const char *path) {
@@ -124,6 +128,17 @@ static void the_number_of_rack_computedomains_is_limited_and_an_event_reports_it
         assert_int_equal(w->n_made, 0);
 }
 
+/* failure: a quota refuses the ComputeDomain of a rack -> an Event of the Namespace reports it */
+static void a_refused_rack_computedomain_is_reported(void **state) {
+        struct world *w = *state;
+        w->over_quota = true;
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, *w->event);
+        assert_non_null(strstr(w->event, "RackDomainNotCreated"));
+        assert_non_null(strstr(w->event, "the ComputeDomain '" RACK "' of rack " RACK
+                                         " cannot be created here: exceeded quota"));
+}
+
 #define ONE(ns, name, uid, rack, nodes)                                                                      \
         "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" uid                       \
         "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL_RACK    \
@@ -177,6 +192,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_labelled_namespace_gets_a_computedomain_of_an_existing_rack),
                 T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),
+                T(a_refused_rack_computedomain_is_reported),
                 T(a_tenants_computedomain_creates_none_in_other_namespaces),
                 T(a_tenants_computedomain_does_not_name_a_rack),
                 T(a_computedomain_in_the_drivers_namespace_names_a_rack),
