@@ -62,6 +62,9 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	local word=(--set resources.computeDomains.imex.mode=hostManaged --set-string resources.computeDomains.imex.hostProbeInterval=0)
 	refused "hostProbeInterval 0 is not possible with imex.waitForHost" "${word[@]}" --set resources.computeDomains.imex.waitForHost=true
 	refused "hostProbeInterval 0 is not possible with imex.waitForHost" "${word[@]}" --set featureGates.HostManagedIMEXDaemon=true
+	refused "hostProbeInterval 0 is not possible with imex.evictAfterMinutes" "${word[@]}" --set resources.computeDomains.imex.evictAfterMinutes=10
+	refused "hostProbeInterval 0 is not possible with imex.evictAfterMinutes" --set-string resources.computeDomains.imex.hostProbeInterval=0 --set featureGates.HostManagedIMEX=true,resources.computeDomains.imex.evictAfterMinutes=10
+	render --set-string resources.computeDomains.imex.hostProbeInterval=0 --set resources.computeDomains.imex.evictAfterMinutes=10
 	render "${word[@]}"
 	render "${word[@]}" --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.waitForHost=false
 	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
