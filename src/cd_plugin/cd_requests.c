@@ -130,6 +130,9 @@ int cd_requests_take(void *u, const struct op *op, struct node_request *node_req
             (w->is_shared && check_shared(o->mode, op, w, r, e) < 0) ||
             check_isolation(o->mode, r, &w->config, e) < 0)
                 return -1;
+        struct claim_place place;
+        w->admin_access = r->admin_access &&
+                          !claim_place(&op->claim, mode_assigns_channels(o->mode), op->arena, &place);
         w->is_own = w->is_daemon && streq(w->config.domain_id, CD_DAEMON_DOMAIN);
         /* Its folder is mounted writable into the daemon: only the driver's namespaces may request that. */
         if (w->is_daemon && !cd_requests_manages(o, op->ns))

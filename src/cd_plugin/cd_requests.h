@@ -9,6 +9,7 @@
 struct cd_request {
         bool is_daemon, is_own; /* is_own: the device is for our daemon, not for the Go driver's */
         bool is_shared;         /* the device of shared claims, which is on every node */
+        bool admin_access;      /* no device of the claim is without admin access */
         struct opaque_config config;
         const char *domain_name, *domain_ns; /* NULL: not known yet */
         bool gated;                          /* the ComputeDomain may have a closed start gate */

@@ -182,6 +182,7 @@ static struct prepare_question question(const struct cd *cd, const struct cd_req
                                           .domain_ns = w->domain_ns,
                                           .domain_name = w->domain_name,
                                           .domain_uid = w->config.domain_id,
+                                          .admin_access = w->admin_access,
                                           .channel_count = f->channel_count,
                                           .fabric = fabric };
 }

@@ -36,12 +36,22 @@ static const char *rack_of(const struct prepare_question *q) {
         return q->fabric ? str_or(q->fabric->rack, q->clique_id) : q->clique_id;
 }
 
+/* Waiting is right: the node is in the ComputeDomain while another claim brings it there. */
+static bool brings_no_node(const struct answer *a) {
+        return no(a,
+                  "this claim has admin access, which brings no node into ComputeDomain '%s/%s': it gets a "
+                  "channel only while another claim does; remove adminAccess from the claim",
+                  a->q->domain_ns, a->q->domain_name);
+}
+
 /* ---- the channel ---- */
 
 bool may_prepare_channel(const struct prepare_question *q, int64_t *ret, char *msg, size_t n) {
         const struct answer a = { q, msg, n };
         const struct fabric_channel *c = q->fabric ? fabric_channel_of(q->fabric, q->domain_uid) : NULL;
         const char *why = standstill(q->fabric, FABRIC_CHANNELS_INCOMPLETE, FABRIC_CHANNELS_EXHAUSTED);
+        if (!c && q->admin_access)
+                return brings_no_node(&a);
         if (!c)
                 return no(&a, "no channel has been assigned to ComputeDomain '%s/%s' on %s yet%s%s",
                           q->domain_ns, q->domain_name, rack_of(q), why ? ": " : "",
@@ -127,6 +137,8 @@ static bool not_assigned(const struct answer *a, const char *owner_name) {
         const char *why = standstill(q->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE,
                                      q->is_standing ? FABRIC_DOMAIN_FULL : FABRIC_DOMAINS_EXHAUSTED);
         char otherwise[400];
+        if (!q->is_standing && q->admin_access)
+                return brings_no_node(a);
         if (q->is_standing)
                 snprintf(otherwise, sizeof otherwise,
                          "look at the conditions of ComputeDomainFabric %s, and check whether the node is "

@@ -49,6 +49,8 @@ struct prepare_question {
                                  domain */
         bool is_standing;     /* the IMEX domain is the standing domain */
         const char *domain_ns, *domain_name, *domain_uid; /* the pod's ComputeDomain */
+        bool admin_access; /* the claim has admin access, so the controller does not count it (claim_place())
+                            */
         unsigned channel_count;                           /* as this node's NVIDIA driver states it */
         const struct compute_domain_fabric *fabric;       /* for our daemon; NULL: the object does not
                                                              exist */

@@ -63,20 +63,20 @@ static void two_claims_in_one_call_do_not_share_the_channel(void **state) {
         assert_null(world_cdi(CLAIM_2));
 }
 
+#define WITH_ADMIN_ACCESS(domain)                                                                            \
+        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1                           \
+        "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["               \
+        "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\",\"device\":\"channel-"  \
+        "0\","                                                                                               \
+        "\"adminAccess\":true}],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":"               \
+        "\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":\"resource.nvidia.com/v1beta1\","      \
+        "\"kind\":\"" CHANNEL "\",\"domainID\":\"" domain "\"}}}]}}}}"
+
 /* failure: a claim has admin access -> it does not take the channel */
 static void admin_access_does_not_take_the_channel(void **state) {
         (void)state;
         struct dra_op one = { 0 }, two = { 0 };
-        api_claim_json("user", "c1",
-                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
-                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
-                       "{\"request\":\"r\",\"driver\":\"compute-domain.nvidia.com\",\"pool\":\"n0\","
-                       "\"device\":\"channel-0\","
-                       "\"adminAccess\":true}],"
-                       "\"config\":[{\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"compute-domain.nvidia."
-                       "com\",\"parameters\":{"
-                       "\"apiVersion\":\"resource.nvidia.com/v1beta1\","
-                       "\"kind\":\"" CHANNEL "\",\"domainID\":\"" DOMAIN_A "\"}}}]}}}}");
+        api_claim_json("user", "c1", WITH_ADMIN_ACCESS(DOMAIN_A));
         daemon_ready();
         prepare(&one, "c1", CLAIM_1);
         world_wait(&one, PREPARED);
@@ -88,6 +88,20 @@ static void admin_access_does_not_take_the_channel(void **state) {
         struct dra_op third = { 0 };
         prepare(&third, "c1", CLAIM_1); /* together with the holder */
         world_wait(&third, PREPARED);
+}
+
+/* failure: only a claim with admin access uses a ComputeDomain on the node -> the error states that it cannot
+ * bring the node into the ComputeDomain */
+static void admin_access_brings_no_node_into_a_domain(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 200 };
+        daemon_ready();
+        api_domain("user", "second", DOMAIN_B, false);
+        api_claim_json("user", "c1", WITH_ADMIN_ACCESS(DOMAIN_B));
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "n0: this claim has admin access, which brings no node into "
+                                       "ComputeDomain 'user/second'"));
 }
 
 /* failure: the daemon is in another ComputeDomain -> a claim waits, and does not name that ComputeDomain
@@ -170,6 +184,7 @@ int main(void) {
                 T(holder_of_another_namespace_is_not_named),
                 T(two_claims_in_one_call_do_not_share_the_channel),
                 T(admin_access_does_not_take_the_channel),
+                T(admin_access_brings_no_node_into_a_domain),
                 T(a_claim_waits_for_a_daemon_in_another_domain),
                 T(a_prepare_fails_when_another_process_unprepares_its_claim),
                 T(a_channel_freed_by_another_process_is_prepared),

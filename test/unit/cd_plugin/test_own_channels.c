@@ -138,6 +138,22 @@ static void a_pod_waits_until_a_channel_is_assigned(void **state) {
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
+/* failure: only a claim with admin access asks for a channel -> the error states that none is assigned to it
+ */
+static void a_claim_with_admin_access_gets_no_channel_of_its_own(void **state) {
+        api_claim_json("user", "c1",
+                       "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
+                       "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
+                       "{\"request\":\"r\",\"driver\":\"" CD_DRIVER
+                       "\",\"pool\":\"n0\",\"device\":\"channel-3\",\"adminAccess\":true}],\"config\":[{"
+                       "\"source\":\"FromClaim\",\"opaque\":{\"driver\":\"" CD_DRIVER
+                       "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION "\",\"kind\":\"" CHANNEL
+                       "\",\"domainID\":\"" DOMAIN_A "\",\"isolation\":\"Channel\"}}}]}}}}");
+        waits_with("c1", CLAIM_1,
+                   "n0: this claim has admin access, which brings no node into ComputeDomain "
+                   "'user/cd'");
+}
+
 /* The channel may now be another ComputeDomain's. */
 /* failure: the plugin's watch of the fabric object hangs -> no channel is read from the old object */
 static void a_channel_is_never_read_from_an_older_cache(void **state) {
@@ -518,6 +534,7 @@ int main(void) {
                 T(a_pod_gets_the_channel_of_its_ComputeDomain),
                 T(several_pods_and_ComputeDomains_share_a_node),
                 T(a_pod_waits_until_a_channel_is_assigned),
+                T(a_claim_with_admin_access_gets_no_channel_of_its_own),
                 T(a_channel_is_never_read_from_an_older_cache),
                 T(a_channel_is_never_read_from_before_a_restore),
                 T(an_answer_of_the_server_counts_more_than_the_watch),
