@@ -121,7 +121,7 @@ static void cd_plugin_main_publish(struct plugin *p) {
         }
         bool racked = p->racks && rack_id(label, clique, rack);
         if (p->rack && f->usable)
-                report_unlabelled(p, !label, racked ? rack : NULL);
+                report_unlabelled(p, !rack_is_labelled(label), racked ? rack : NULL);
         struct slice_content content = cd_offer_content(&(struct cd_offer){
                 .channels = p->offering.offered && !p->main.leaves,
                 .channel_devices = mode_channel_devices(p->cd.mode),

@@ -32,6 +32,11 @@ bool rack_id(const char *label, const char *clique, char ret[static RACK_MAX + 1
         return clique && strchr(clique, '.') && normalize(clique, true, ret) && strchr(ret, '.');
 }
 
+bool rack_is_labelled(const char *label) {
+        char id[RACK_MAX + 1];
+        return label && normalize(label, false, id);
+}
+
 void rack_domain_name(const char *id, bool whole, struct buf *out) {
         const char *dot = strrchr(id, '.');
         if (!dot) {

@@ -17,6 +17,9 @@ enum { RACK_MAX = 63 };
  * rack. */
 bool rack_id(const char *label, const char *clique, char ret[static RACK_MAX + 1]);
 
+/* Returns whether the rack ID comes from the label. `label` may be NULL or "". */
+bool rack_is_labelled(const char *label);
+
 /* Renders the name of the rack's ComputeDomain: the value of the label, or "rack-<first 8 characters of the
  * cluster UUID>-<number>", or the same with the whole UUID (`whole`) if two racks would have the same
  * name. */

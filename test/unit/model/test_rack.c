@@ -51,8 +51,18 @@ static void a_rack_is_identified_by_a_label_or_its_clique_id(void **state) {
         }
 }
 
+/* failure: the label that names the rack has an empty value -> it counts as missing */
+static void an_empty_label_is_no_label(void **state) {
+        (void)state;
+        assert_true(rack_is_labelled("S0-011"));
+        assert_false(rack_is_labelled(""));
+        assert_false(rack_is_labelled(NULL));
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(
-                a_rack_is_identified_by_a_label_or_its_clique_id) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_rack_is_identified_by_a_label_or_its_clique_id),
+                cmocka_unit_test(an_empty_label_is_no_label),
+        };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
