@@ -90,8 +90,7 @@ static void admin_access_does_not_take_the_channel(void **state) {
         world_wait(&third, PREPARED);
 }
 
-/* failure: only a claim with admin access uses a ComputeDomain on the node -> the error states that it cannot
- * bring the node into the ComputeDomain */
+/* failure: a node's only claim of a ComputeDomain has admin access -> the error states why it waits */
 static void admin_access_brings_no_node_into_a_domain(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 200 };

@@ -138,9 +138,8 @@ static void a_pod_waits_until_a_channel_is_assigned(void **state) {
         has_channel(CLAIM_1, NODE_OF(9));
 }
 
-/* failure: only a claim with admin access asks for a channel -> the error states that none is assigned to it
- */
-static void a_claim_with_admin_access_gets_no_channel_of_its_own(void **state) {
+/* failure: only a claim with admin access asks for a channel -> the error states why it gets none */
+static void a_claim_with_admin_access_gets_no_channel(void **state) {
         api_claim_json("user", "c1",
                        "{\"metadata\":{\"name\":\"c1\",\"namespace\":\"user\",\"uid\":\"" CLAIM_1
                        "\",\"resourceVersion\":\"1\"},\"status\":{\"allocation\":{\"devices\":{\"results\":["
@@ -534,7 +533,7 @@ int main(void) {
                 T(a_pod_gets_the_channel_of_its_ComputeDomain),
                 T(several_pods_and_ComputeDomains_share_a_node),
                 T(a_pod_waits_until_a_channel_is_assigned),
-                T(a_claim_with_admin_access_gets_no_channel_of_its_own),
+                T(a_claim_with_admin_access_gets_no_channel),
                 T(a_channel_is_never_read_from_an_older_cache),
                 T(a_channel_is_never_read_from_before_a_restore),
                 T(an_answer_of_the_server_counts_more_than_the_watch),

@@ -307,8 +307,8 @@ static void requests_at_the_same_time_change_the_version_once(void **state) {
         assert_int_equal(w->requests, 2 * N);
 }
 
-/* failure: a cluster is upgraded and still serves the old versions of an API -> the client can change to the
- * best one [upgrade] */
+/* failure: a cluster is upgraded and still serves old versions -> the client can change to the best one
+ * [upgrade] */
 static void a_recheck_finds_the_best_version_again(void **state) {
         static const char *const expected[] = { "v1beta2", "v1beta2", "v1" };
         static const char *const serves_now[] = { "v1beta2", "v1beta2", "v1beta2 v1" };
