@@ -58,6 +58,16 @@ static void add_whereabouts(struct op *op) {
                 claim_gc_explain(op->c->claim_gc, op->holder, op->msg + n, sizeof op->msg - n);
 }
 
+/* The Prepare came after the Unprepare of its claim. The status identifies the request, because another pod
+ * changes it: except for the pods of a PodGroup, whose reservation stays when a pod is replaced. */
+static bool is_out_of_date(const struct op *op, const struct checkpoint_claim *entry) {
+        for (size_t i = 0; i < op->claim.n_consumers; i++) {
+                if (claim_consumer_is_group(&op->claim.consumers[i]))
+                        return false;
+        }
+        return entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status);
+}
+
 enum verdict prepare_verdict(struct op *op) {
         const struct node_driver *driver = op->c->o.driver;
         free(TAKE(op->holder));
@@ -74,7 +84,7 @@ enum verdict prepare_verdict(struct op *op) {
                 return VERDICT_FETCH;
         if (!op->n_requests)
                 return VERDICT_GO;
-        if (entry && entry->state == CHECKPOINT_ABORTED && str_eq(entry->status, op->status))
+        if (is_out_of_date(op, entry))
                 return prepare_verdict_set(
                         op, VERDICT_REFUSE,
                         "this allocation of the claim has been unprepared already, so the request "

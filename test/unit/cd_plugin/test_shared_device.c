@@ -215,6 +215,28 @@ static void a_later_pod_gets_the_channel_again(void **state) {
         has_channel(CLAIM_1, NODE_OF(7));
 }
 
+/* The claim stays reserved for the PodGroup, so its status is the same as before. */
+/* failure: a waiting pod of a PodGroup is replaced -> the next pod gets the channel without a refusal */
+static void the_next_pod_of_a_pod_group_gets_the_channel(void **state) {
+        struct dra_op first = { 0 }, end = { 0 }, next = { 0 };
+        shared_claim("user", "of-group", CLAIM_3, DOMAIN_A, GROUP,
+                     "{\"apiGroup\":\"scheduling.k8s.io\",\"resource\":\"podgroups\",\"name\":\"g\","
+                     "\"uid\":\"g\"}");
+        assigned(ENTRY(8, DOMAIN_B), 5);
+        prepare(&first, "of-group", CLAIM_3);
+        reports("\"asks\":[\"" DOMAIN_A "\"]", true);
+        kubelet_unprepare(w.claims, &end, "user", "of-group", CLAIM_3);
+        world_wait(&end, UNPREPARED);
+        assert_int_equal(first.answer, FAILED);
+        assert_int_equal(world_entry(w.claims, CLAIM_3)->state, CHECKPOINT_ABORTED);
+        prepare(&next, "of-group", CLAIM_3);
+        reports("\"asks\":[\"" DOMAIN_A "\"]", true);
+        assigned(ENTRY(8, DOMAIN_B) "," ENTRY(9, DOMAIN_A), 6);
+        api_fabric_event();
+        world_wait(&next, PREPARED);
+        has_channel(CLAIM_3, NODE_OF(9));
+}
+
 /* The API server cannot show whether the kubelet has forgotten the claim: a force-deleted pod is no longer in
  * status.reservedFor, and its container may still run. */
 /* failure: an old kubelet forgets an unused shared claim -> the node keeps its channel until it is deleted */
@@ -308,6 +330,7 @@ int main(void) {
                 T(a_local_claim_that_waits_asks_for_nothing),
                 T(a_second_prepare_gets_the_same_device),
                 T(a_later_pod_gets_the_channel_again),
+                T(the_next_pod_of_a_pod_group_gets_the_channel),
                 T(a_forgotten_shared_claim_keeps_its_channel_until_it_is_deleted),
                 T(a_lost_checkpoint_is_rebuilt_with_shared_claims),
                 T(a_claim_of_another_namespace_is_refused),
