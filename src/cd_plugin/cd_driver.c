@@ -259,6 +259,13 @@ static void cd_driver_on_changed(void *u) {
         }
 }
 
+/* The folder of the state file may have been removed together with the grants in it. */
+static void cd_driver_on_state_file(void *u) {
+        const struct cd *cd = u;
+        grants_renew(cd->grants);
+        cd_driver_on_changed(u);
+}
+
 static bool has_daemon(const struct cd *cd) {
         return cd_device_own_daemon_claim(&cd->claims->journal.table);
 }
@@ -307,7 +314,7 @@ static void cd_driver_attach(void *u, struct claims *c) {
                                                                    .node = cd->o.node,
                                                                    .boot_id = cd->o.boot_id,
                                                                    .table = &c->journal.table,
-                                                                   .changed = cd_driver_on_changed,
+                                                                   .changed = cd_driver_on_state_file,
                                                                    .lost = cd_events_ready_lost,
                                                                    .session_taken = cd_events_session_taken,
                                                                    .u = cd });

@@ -45,7 +45,8 @@ enum grant_state {
 enum grant_state grants_get(const struct grants *g, const char *domain_uid, const char *claim_uid,
                             const char **ret_why);
 
-/* Rewrites the files of all prepared claims, because a daemon that has ended may have removed them. */
+/* Rewrites the files of all prepared claims where they are missing: a daemon that has ended, or an
+ * administrator, may have removed them. */
 void grants_renew(struct grants *g);
 /* Returns GRANT_GRANTING if all these files exist. Otherwise returns GRANT_PENDING, or GRANT_FAILED with the
  * reason in *ret_why. */

@@ -62,7 +62,8 @@ struct node_daemon {
         struct serving *serving; /* NULL: IMEX does not run */
         bool paused;             /* `serving` was stopped by DECISION_PAUSE */
         char *cdi_prefix;
-        enum imex_use use;      /* of the present domain, as last read */
+        enum imex_use use;            /* of the present domain, as last read */
+        struct imex_grants_seen seen; /* in the present domain */
         const char *waits_for, *why; /* static; "" */
         bool needs_reboot;           /* `why` advises to reboot the node */
         bool terminating, finished;
@@ -285,6 +286,7 @@ static void node_daemon_forget(struct node_daemon *r) {
         if (node_daemon_remember(r, &m) < 0)
                 return;
         log_info("left a domain");
+        r->seen.n = 0;
         serving_free(TAKE(r->serving));
         decide_again(r);
 }
@@ -319,7 +321,7 @@ static enum decision_imex imex_of(const struct node_daemon *r) {
 }
 
 static enum imex_use read_use(struct node_daemon *r) {
-        const struct imex_grants_folder place = { r->c->dir, r->c->cdi_dir, r->cdi_prefix };
+        const struct imex_grants_folder place = { r->c->dir, r->c->cdi_dir, r->cdi_prefix, &r->seen };
         enum imex_use use = IMEX_USE_NONE;
         struct err e;
 
@@ -604,6 +606,7 @@ void node_daemon_free(struct node_daemon *r) {
         loop_turn_done(&r->turn);
         arena_free(r->arena);
         free(r->cdi_prefix);
+        free(r->seen.uids);
         free(r);
 }
 

@@ -241,6 +241,29 @@ static int is_waiting(int folder, const char *name, bool *ret, struct err *e) {
         return 0;
 }
 
+static void add_seen(struct imex_grants_seen *s, const char *claim_uid) {
+        for (size_t i = 0; i < s->n; i++)
+                if (streq(s->uids[i], claim_uid))
+                        return;
+        GROW(s->uids, s->n, s->cap);
+        snprintf(s->uids[s->n++], sizeof s->uids[0], "%s", claim_uid);
+}
+
+/* The CDI file decides: the plugin and other drivers remove it before the grant, or without the grant. */
+static int check_seen(struct search *l, struct imex_grants_seen *s, struct err *e) {
+        for (size_t i = s->n; i-- > 0;) {
+                bool prepared = false;
+
+                if (find_cdi(l, s->uids[i], &prepared, e) < 0)
+                        return -1;
+                if (prepared)
+                        l->use = IMEX_USE_PREPARED;
+                else
+                        memmove(s->uids[i], s->uids[--s->n], sizeof s->uids[i]);
+        }
+        return 0;
+}
+
 /* In this order: after the grant, the plugin writes the CDI file, and its death comes last. */
 static int check_grant(void *u, int folder, const char *name, struct err *e) {
         struct search *l = u;
@@ -251,6 +274,8 @@ static int check_grant(void *u, int folder, const char *name, struct err *e) {
                 return e->kind == ERR_NOT_FOUND ? 0 : -1; /* removed in the meantime */
         if (find_plugin(l->p->domains_dir, &alive, e) < 0 || find_cdi(l, name, &prepared, e) < 0)
                 return -1;
+        if (prepared && l->p->seen)
+                add_seen(l->p->seen, name);
         use = prepared ? IMEX_USE_PREPARED : waits || !alive ? IMEX_USE_NONE : IMEX_USE_GRANTING;
         if (use > l->use)
                 l->use = use;
@@ -262,6 +287,8 @@ enum imex_use imex_grants_use(const struct imex_grants_folder *p, const char *do
         struct search l = { .p = p, .cdi = -1, .use = IMEX_USE_NONE };
         int r = imex_grants_each(dir, check_grant, &l, e);
 
+        if (r == 0 && p->seen)
+                r = check_seen(&l, p->seen, e);
         if (l.cdi >= 0)
                 close(l.cdi);
         return r < 0 ? IMEX_USE_UNKNOWN : l.use;

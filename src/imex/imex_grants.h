@@ -62,11 +62,20 @@ enum imex_use {
         IMEX_USE_UNKNOWN   /* the use cannot be determined */
 };
 
+/* The claims of one domain that imex_grants_use() has seen prepared, zero-initialised. They count until their
+ * CDI file is removed, even if their grant was removed before, for example by an administrator. The caller
+ * frees `uids`, and sets n to 0 before it asks about another domain. */
+struct imex_grants_seen {
+        char (*uids)[37];
+        size_t n, cap;
+};
+
 /* Where the daemon finds the grants; borrowed. */
 struct imex_grants_folder {
         const char *domains_dir; /* contains a folder for each domain, and the lock */
         const char *cdi_dir;
         const char *cdi_prefix; /* names of CDI files are "<prefix><UID of the claim>.yaml" */
+        struct imex_grants_seen *seen; /* NULL: only claims with a grant count */
 };
 
 /* Returns how claims use the domain. IMEX_USE_UNKNOWN: *e contains the reason. */

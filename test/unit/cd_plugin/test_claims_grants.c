@@ -309,6 +309,22 @@ static void the_next_daemon_gets_the_grants_of_prepared_claims(void **state) {
         assert_string_equal(world_note(DOMAIN_A, CLAIM_1), "granting");
 }
 
+/* failure: the folder of a domain is removed while claims are prepared -> the plugin writes their grants
+ * again
+ */
+static void a_removed_folder_gets_the_grants_of_prepared_claims_again(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A, w.plugin_dir);
+        daemon_ready();
+        prepare(&op, "c1", CLAIM_1);
+        world_wait(&op, PREPARED);
+        tree_remove(xstrdup(dir));
+        assert_int_equal(use(), IMEX_USE_NONE);
+        world_wait_note(DOMAIN_A, CLAIM_1, "granting");
+        assert_int_equal(use(), IMEX_USE_PREPARED);
+}
+
 static void a_daemon_claim_waits_until_the_grants_are_written(void **state) {
         (void)state;
         struct dra_op op = { 0 }, failed = { 0 };
@@ -350,6 +366,7 @@ int main(void) {
                 T(a_claim_without_a_writable_grant_is_not_prepared),
                 T(without_its_lock_the_plugin_grants_nothing),
                 T(the_next_daemon_gets_the_grants_of_prepared_claims),
+                T(a_removed_folder_gets_the_grants_of_prepared_claims_again),
                 T(a_daemon_claim_waits_until_the_grants_are_written),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,6 +52,34 @@ static void a_terminating_daemon_serves_until_no_claim_is_prepared(void **state)
         assert_false(there("imexd/" B));
 }
 
+/* In one step: in between the daemon would fill it again. */
+static void remove_folder_of_a(void) {
+        _cleanup_(freep) char *folder = in_dir("imexd/" A), *old = in_dir("old"),
+                              *command = xasprintf("rm -r '%s'", old);
+
+        assert_int_equal(rename(folder, old), 0);
+        assert_int_equal(system(command), 0);
+}
+
+/* As in an uninstallation: no plugin runs, so the claim stays prepared, and nothing writes its grant again.
+ */
+/* failure: the grants are removed under a terminating daemon -> it serves until no claim is prepared */
+static void a_terminating_daemon_serves_claims_whose_grants_were_removed(void **state) {
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        grant(A, true);
+        kill(program_pid, SIGTERM);
+        assert_true(within(5000, ready_and_terminating));
+        remove_folder_of_a();
+        assert_false(within(300, exited));
+        assert_true(within(5000, ready_and_terminating));
+        set_cdi(false);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+        assert_int_equal(count("events", "start"), 1);
+}
+
 /* failure: only waiting claims remain on a terminating daemon -> the daemon ends */
 static void a_waiting_claim_does_not_keep_the_daemon(void **state) {
         set_object(IN_A);
@@ -275,6 +303,7 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(runs_imex_for_the_domain_that_lists_its_node),
                 T(a_terminating_daemon_serves_until_no_claim_is_prepared),
+                T(a_terminating_daemon_serves_claims_whose_grants_were_removed),
                 T(a_waiting_claim_does_not_keep_the_daemon),
                 T(a_daemon_whose_imex_was_never_ready_ends_at_once),
                 T(a_daemon_without_an_assignment_ends_at_once),

@@ -166,6 +166,42 @@ static void a_claim_that_another_driver_has_unprepared_does_not_count(void **sta
         take(ONE);
 }
 
+/* failure: the grant of a prepared claim is removed by hand -> the daemon that has seen it still counts it */
+static void a_seen_claim_counts_until_its_cdi_file_is_removed(void **state) {
+        struct imex_grants_seen claims = { 0 };
+        struct err e;
+
+        place.seen = &claims;
+        plugin_begins();
+        put(ONE, IMEX_GRANT_GRANTING);
+        assert_int_equal(use(), IMEX_USE_GRANTING);
+        take(ONE);
+        assert_int_equal(use(), IMEX_USE_NONE); /* it was never prepared */
+        for (int i = 0; i < 2; i++) {
+                put(ONE, IMEX_GRANT_GRANTING);
+                put(TWO, IMEX_GRANT_GRANTING);
+                prepare(ONE);
+                prepare(TWO);
+                assert_int_equal(use(), IMEX_USE_PREPARED);
+                assert_int_equal(use(), IMEX_USE_PREPARED);
+                assert_int_equal(claims.n, 2);
+                take(ONE);
+                take(TWO);
+                plugin_dies();
+                assert_int_equal(use(), IMEX_USE_PREPARED);
+                unprepare(i ? ONE : TWO);
+                assert_int_equal(use(), IMEX_USE_PREPARED);
+                place.cdi_dir = "/nowhere";
+                assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
+                place.cdi_dir = cdi;
+                unprepare(i ? TWO : ONE);
+                assert_int_equal(use(), IMEX_USE_NONE);
+                assert_int_equal(claims.n, 0);
+        }
+        free(claims.uids);
+        place.seen = NULL;
+}
+
 static void one_of_two_plugin_processes_is_enough(void **state) {
         struct err e;
         int other;
@@ -448,6 +484,7 @@ int main(void) {
                 cmocka_unit_test(a_waiting_claim_does_not_use_the_domain),
                 cmocka_unit_test(a_prepared_claim_uses_the_domain_in_any_state_and_without_a_plugin),
                 cmocka_unit_test(a_claim_that_another_driver_has_unprepared_does_not_count),
+                cmocka_unit_test(a_seen_claim_counts_until_its_cdi_file_is_removed),
                 cmocka_unit_test(one_of_two_plugin_processes_is_enough),
                 cmocka_unit_test(a_grant_of_an_earlier_plugin_version_counts_as_use),
                 cmocka_unit_test(unreadable_claims_count_as_use),
