@@ -210,9 +210,16 @@ static int write_hosts(struct imex_runner *a, const struct imex_members *m, bool
         return imex_hosts_write(a->o.hosts_path, (struct str){ text.p, text.n }, e);
 }
 
+/* A file that is right already is not written, so that IMEX can be restarted while the disk is full. */
 static int imex_runner_write_text(const char *path, const struct buf *text, struct err *e) {
+        _cleanup_(freep) char *current = NULL;
+        size_t n;
+
         if (text->failed)
                 return err_set(e, ERR_INVALID, 0, "'%s' would be too large", path);
+        if (file_read(path, FILE_LIMIT, &current, &n, e) == 0 && n == text->n &&
+            memcmp(current, text->p, n) == 0)
+                return 0;
         return file_replace_volatile(path, buf_str(text), text->n, 0644, e);
 }
 

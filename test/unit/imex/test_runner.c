@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runner_world.h"
 
+#include <errno.h>
+
+#include "faults.h"
+
 /* Sets the members as the controller does: our index, and peers n1 (index 1), n2 (index 2) with these
  * addresses (NULL: no such peer). */
 static void members_with(int64_t own, const char *infix, const char *ip1, const char *ip2) {
@@ -290,6 +294,23 @@ static void test_crash_while_ready_withdraws(void **state) {
         assert_int_equal(last.restarts, 1);
 }
 
+/* The files of the configuration cannot be replaced, but have the right content. */
+/* failure: the disk is full when nvidia-imex crashes -> it is restarted, because no file has to change */
+static void imex_is_restarted_while_the_disk_is_full(void **state) {
+        make();
+        put("id", "0", 0644);
+        put("before", "(while [ ! -e die ]; do sleep 0.01; done; kill -KILL $$) &\n", 0644);
+        members(0, NULL, NULL);
+        assert_true(within(5000, is_ready));
+        put("before", "", 0644);
+        put("die", "", 0644);
+        faults_at_with("rename", 1, ENOSPC, true);
+        bool restarted = within(5000, is_unready) && within(5000, is_ready);
+        assert_false(faults_off());
+        assert_true(restarted);
+        assert_int_equal(last.restarts, 1);
+}
+
 static void crash_loop(const char *last_words, const char *cause) {
         _cleanup_(freep) char *script = xasprintf("echo '%s' >&2; exit 1\n", last_words);
 
@@ -499,6 +520,7 @@ int main(void) {
                 T(test_leaving_stops),
                 T(test_crash_once),
                 T(test_crash_while_ready_withdraws),
+                T(imex_is_restarted_while_the_disk_is_full),
                 T(test_crash_loop_reports_the_cause),
                 T(test_no_matching_interface_is_not_ready),
                 T(test_the_output_of_ctl_is_reported),
