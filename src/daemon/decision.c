@@ -198,14 +198,17 @@ static void decide_ended(const struct view *l, struct decision *d) {
                 d->step = DECISION_FORGET;
 }
 
+/* For claims that use the domain, IMEX starts in this container: `outdated` is wrong if the plugin could not
+ * report the edits that the container has. If IMEX cannot start here, renew() ends the container. */
 static void decide_not_started(const struct view *l, struct decision *d) {
         const struct decision_input *in = l->in;
+        bool may_renew = in->outdated && (!in->memory->ready || in->use == IMEX_USE_NONE);
         if (in->inherited)
                 d->step = DECISION_FORGET; /* another node may have the index by now */
         else if (in->terminating)
                 decide_end_of_pod(l, d);
         else
-                d->step = in->outdated ? DECISION_EXIT : DECISION_START;
+                d->step = may_renew ? DECISION_EXIT : DECISION_START;
 }
 
 bool decision_assignment_valid(const struct decision_assignment *x) {

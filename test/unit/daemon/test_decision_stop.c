@@ -274,7 +274,13 @@ static void a_container_restarts_where_no_claim_is_harmed(void **state) {
         w->domains[0].n_assignments = 1;
         serve(w);
         w->in.imex = DECISION_IMEX_NONE; /* it is about to start */
+        assert_int_equal(decide(w), DECISION_START);
+        w->in.use = IMEX_USE_NONE;
         assert_int_equal(decide(w), DECISION_EXIT);
+        w->in.use = IMEX_USE_PREPARED;
+        w->memory.ready = false;
+        assert_int_equal(decide(w), DECISION_EXIT);
+        serve(w);
         w->in.imex = DECISION_IMEX_READY;
         assert_int_equal(decide(w), DECISION_STAY);
         assert_string_equal(w->d.waits_for, "");

@@ -420,6 +420,27 @@ static void a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it
         assert_string_equal(seen.assignment, FABRIC "/" A "/2/1");
 }
 
+/* The plugin has written the CDI file of this container, but could not report it in the file "edits". */
+/* failure: the plugin could not report the edits of a restarted daemon -> IMEX starts for prepared claims */
+static void a_restarted_daemon_serves_prepared_claims_although_its_edits_are_not_reported(void **state) {
+        put("imexd/edits", "e1\n", 0644);
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, ready_in_a));
+        grant(A, true);
+        kill(program_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        kill_imex();
+        put("imexd/edits", "e0\n", 0644);
+        watch = NULL;
+        run_daemon();
+        assert_true(within(5000, started_twice) && within(5000, ready_in_a));
+        assert_false(within(300, exited));
+        grant(A, false);
+        assert_true(within(5000, exited));
+        assert_int_equal(exit_status, 0);
+}
+
 /* A pod waits for an IMEX that cannot start in the present container. */
 /* failure: IMEX cannot start until the container sees a changed driver -> its daemon restarts under
  * the waiting pod */
@@ -512,6 +533,7 @@ int main(int argc, char **argv) {
                 T(a_daemon_whose_memory_is_invalid_counts_as_having_been_ready),
                 T(an_idle_daemon_restarts_when_the_driver_has_changed),
                 T(a_daemon_in_use_restarts_after_a_driver_change_when_no_claim_uses_it),
+                T(a_restarted_daemon_serves_prepared_claims_although_its_edits_are_not_reported),
                 T(a_daemon_whose_imex_cannot_start_restarts_under_a_waiting_pod),
                 T(a_copy_of_an_object_does_not_start_or_stop_imex),
                 T(an_impossible_assignment_is_refused),
