@@ -147,6 +147,10 @@ int memory_load(const char *dir, const struct memory_identity *of, struct arena 
 
         if (file_read(path, FILE_LIMIT, &text, &n, e) < 0)
                 return -1;
+        /* memory_save() does not sync the file, so a power loss can leave it without content, or with NUL
+         * bytes. Within a boot nobody sees such a file. */
+        if (!*text)
+                return err_set(e, ERR_NOT_FOUND, 0, "'%s' was emptied by a power loss", path);
         if (memory_parse((struct str){ text, n }, of, a, ret, e) < 0)
                 return err_wrap(e, "'%s'", path);
         return 0;

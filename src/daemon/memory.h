@@ -32,7 +32,7 @@ int memory_save(const char *dir, const struct memory_identity *of, const struct 
 /* Removes temporary files of a process that was killed during memory_save(). */
 void memory_remove_temporary(const char *dir);
 /* Loads the memory into the arena. ERR_NOT_FOUND: there is no memory of this boot and this partition. Memory
- * from before a reboot does not count. */
+ * from before a reboot does not count, nor does a file that a power loss has emptied. */
 int memory_load(const char *dir, const struct memory_identity *of, struct arena *a, struct memory *ret,
                 struct err *e);
 /* The pure part of memory_load(). */

@@ -182,6 +182,24 @@ static void missing_memory_differs_from_damaged_memory(void **state) {
         assert_int_equal(e.kind, ERR_INVALID);
 }
 
+/* failure: a power loss empties the daemon's memory file -> it counts as missing, as after every reboot */
+static void memory_that_a_power_loss_emptied_is_missing(void **state) {
+        _cleanup_(freep) char *path = file_join(dir, MEMORY_FILE);
+        const size_t sizes[] = { 0, 4096 };
+        static const char zeros[4096];
+        struct memory m;
+        struct err e;
+
+        for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+                assert_int_equal(file_replace_volatile(path, zeros, sizes[i], 0600, &e), 0);
+                assert_int_equal(load(&own, &m, &e), -1);
+                assert_int_equal(e.kind, ERR_NOT_FOUND);
+        }
+        assert_int_equal(file_replace_volatile(path, "{", 1, 0600, &e), 0);
+        assert_int_equal(load(&own, &m, &e), -1);
+        assert_int_equal(e.kind, ERR_INVALID);
+}
+
 static void a_newly_seen_epoch_causes_no_write(void **state) {
         struct memory m, n;
         struct err e;
@@ -206,6 +224,7 @@ int main(void) {
                 cmocka_unit_test(an_assignment_of_the_last_closed_epoch_is_accepted),
                 cmocka_unit_test(memory_has_a_limited_number_of_left_epochs),
                 cmocka_unit_test(missing_memory_differs_from_damaged_memory),
+                cmocka_unit_test(memory_that_a_power_loss_emptied_is_missing),
                 cmocka_unit_test(a_newly_seen_epoch_causes_no_write),
         };
         return cmocka_run_group_tests(tests, setup, teardown);
