@@ -563,9 +563,10 @@ static void on_claim(void *u, const struct writes_target *q, yyjson_val *obj, co
 
 /* Keeps the Events until the server has accepted the status. If the write fails, the next decision may be
  * different. */
-static void keep_events(struct controller *c, const char *uid, const struct plan *p) {
-        struct controller_domain *d = records_make(c, uid);
+static void keep_events(struct controller *c, const struct compute_domain *cd, const struct plan *p) {
+        struct controller_domain *d = records_make(c, cd->o.meta.uid);
         arena_free(TAKE(d->events_arena));
+        d->events_version = kube_object_version(cd->o.meta.rv);
         d->events_arena = arena_new(1024);
         d->events = arena_alloc(d->events_arena, (p->n_events + 1) * sizeof *d->events);
         d->n_events = p->n_events;
@@ -588,12 +589,31 @@ static void report_events(struct controller *c, const char *uid, bool written) {
                         d->events[i].message);
         arena_free(TAKE(d->events_arena));
         d->n_events = 0;
+        d->events_unsure = false;
+}
+
+/* The write has succeeded although its answer was lost, if a later version needs no other status. */
+static void report_unsure_events(struct controller *c, const struct plan_input *in, const struct plan *p) {
+        const struct controller_domain *d = records_find(c, in->uid);
+        if (!d || !d->events_unsure || !in->cd || in->cd->o.meta.deleted ||
+            kube_object_version(in->cd->o.meta.rv) <= d->events_version)
+                return;
+        for (size_t i = 0; i < p->n_actions; i++)
+                if (p->actions[i].answer == PLAN_ANSWER_STATUS)
+                        return;
+        report_events(c, in->uid, true);
 }
 
 static void reconcile_on_status(void *u, const struct writes_target *q, yyjson_val *obj,
                                 const struct err *e) {
         struct controller *c = u;
-        report_events(c, key_parse(q->requester).name, !e);
+        const char *uid = key_parse(q->requester).name;
+        struct controller_domain *d = records_find(c, uid);
+        /* A conflict after a lost answer may be with that write. */
+        if (d && e && (e->kind == ERR_RETRY || (e->kind == ERR_CONFLICT && d->events_unsure)))
+                d->events_unsure = true;
+        else
+                report_events(c, uid, !e);
         if (e)
                 return;
         bool dropped = !yyjson_obj_get(yyjson_obj_get(obj, "status"), "conditions");
@@ -654,7 +674,7 @@ static void perform(struct controller *c, const char *key, const struct plan_inp
                         log_v(3, "write", kv_str("domain", in->uid), kv_str("kind", x->res->kind),
                               kv_str("name", x->name), kv_str("verb", kube_verb_name(x->verb)));
                 if (started && x->answer == PLAN_ANSWER_STATUS && in->cd)
-                        keep_events(c, in->uid, p);
+                        keep_events(c, in->cd, p);
         }
         writes_end(c->writes, key);
 }
@@ -677,6 +697,7 @@ void reconcile_domain(struct controller *c, const char *uid) {
         reconcile_gather(c, uid, buf_str(&key), a, &in);
         plan_make(&in, a, &p);
         perform(c, buf_str(&key), &in, &p);
+        report_unsure_events(c, &in, &p);
         reconcile_ask(c, buf_str(&key), &in, &p);
         if (p.counted || records_find(c, uid)) {
                 struct controller_domain *d = records_make(c, uid);

@@ -79,10 +79,12 @@ struct controller_domain {
         UT_hash_handle hh;
         struct controller *c;
         struct controller_holder holder, shared_holder; /* see struct plan_input */
-        struct arena *events_arena; /* Events of the status write in flight; they are created after the write
+        struct arena *events_arena; /* Events of the last status write; they are created after the write
                                        has succeeded */
         struct verdict_event *events;
         size_t n_events;
+        uint64_t events_version; /* the version of the ComputeDomain that this write was to change */
+        bool events_unsure;      /* its answer was lost, so the cache will show whether it has succeeded */
         /* The request that reads the claim with the name of its shared claim. */
         struct kube_call *asking_claim;
         bool claim_taken;         /* another claim has that name */

@@ -42,7 +42,7 @@ struct world {
         struct fake_conn *domains, *nodes, *claims; /* watches */
         struct buf status;                          /* the last written status */
         unsigned rv, asked, leases, looked, applied, domain_lists, node_watches, domain_writes;
-        unsigned node_writes, refused_statuses, statuses, events;
+        unsigned node_writes, refused_statuses, lost_statuses, statuses, events;
         bool event_too_early;            /* an Event arrived before the status */
         struct buf set;                  /* the last applied DaemonSet */
         unsigned set_writes, generation; /* generation: of the DaemonSet; 0: it does not exist */
@@ -155,6 +155,13 @@ static bool keep_domain(struct world *w, struct fake_conn *c, const struct fake_
                 "\"" CD_ANNOTATION_MODE "\":\"driverManaged\"}},\"spec\":{\"numNodes\":0,\"channel\":"
                 "{\"resourceClaimTemplate\":{\"name\":\"t\"}}}%s}",
                 20 + w->rv++, buf_str(&w->status));
+        if (about_status && w->lost_statuses) {
+                _cleanup_(freep) char *event = xasprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", now);
+                w->lost_statuses--;
+                fake_chunk(w->domains, event);
+                fake_refuse(c, 504, "the answer of etcd came too late");
+                return true;
+        }
         fake_reply(c, 200, NULL, now);
         return true;
 }
@@ -496,6 +503,17 @@ static void an_event_is_sent_after_its_status_is_written(void **state) {
         assert_false(w->event_too_early);
 }
 
+/* failure: the answer to a status write is lost -> its Event is sent when the cache shows the status */
+static void an_event_is_sent_although_the_answer_to_its_status_was_lost(void **state) {
+        struct world *w = *state;
+        w->keeps_domain = w->node_claimed = true;
+        w->lost_statuses = 1;
+        start(w);
+        RUN_UNTIL(&w->loop, w->events);
+        assert_int_equal(w->lost_statuses, 0);
+        assert_int_equal(w->statuses, 1);
+}
+
 /* ---- metrics ---- */
 
 static void on_scraped(void *u, const struct http_response *r) {
@@ -588,6 +606,8 @@ int main(int argc, char **argv) {
                                                 teardown),
                 cmocka_unit_test_setup_teardown(an_event_is_sent_after_its_status_is_written, setup,
                                                 teardown),
+                cmocka_unit_test_setup_teardown(an_event_is_sent_although_the_answer_to_its_status_was_lost,
+                                                setup, teardown),
                 cmocka_unit_test_setup_teardown(the_leader_has_metrics_of_each_domain_until_it_is_deleted,
                                                 setup, teardown),
                 cmocka_unit_test_setup_teardown(a_standby_has_no_metrics_of_domains, setup, teardown),
