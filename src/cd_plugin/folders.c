@@ -9,6 +9,7 @@
 #include "cd_plugin/cd_devices.h"
 #include "cd_plugin/standing.h"
 #include "imex/imex_grants.h"
+#include "imex/imex_lock.h"
 #include "node/effects.h"
 
 /* True for a ComputeDomain: our daemon's claim names none. */
@@ -63,10 +64,17 @@ static int look_for_daemon(void *u, int folder, const char *domain, struct err *
         return 0;
 }
 
+/* Only one daemon of ours has a prepared claim here, so its lock names none. A daemon of an earlier version
+ * holds only the lock of its state file. */
 bool folders_daemon_lives(const struct cd *cd, const char *claim_uid) {
         struct life l = { .plugin_dir = cd->o.plugin_dir, .claim_uid = claim_uid };
-        _cleanup_(freep) char *dir = folders_shared(l.plugin_dir);
+        _cleanup_(freep) char *dir = folders_shared(l.plugin_dir), *lock = file_join(dir, IMEX_DAEMON_LOCK);
+        bool held;
         struct err e;
+        if (imex_lock_held(lock, &held, &e) < 0)
+                held = e.kind != ERR_NOT_FOUND && e.kind != ERR_INVALID;
+        if (held)
+                return true;
         return (file_each(dir, look_for_daemon, &l, &e) < 0 && e.kind != ERR_NOT_FOUND) || l.maybe;
 }
 

@@ -12,13 +12,13 @@
 void folders_each(const struct checkpoint_claim *entry, node_resource_fn *fn, void *fn_u);
 void folders_undo_failed(const char *domain, const struct err *e);
 /* Returns whether the claim may be unprepared because the API no longer has it. False if it is the claim of a
- * daemon that holds the lock of its state file, whatever the API reports. */
+ * daemon that is alive, whatever the API reports. */
 bool folders_may_collect(void *u, const struct checkpoint_claim *entry);
 /* Returns the path of the parent of all these folders, which is mounted into our daemon; the caller frees
  * it. */
 char *folders_shared(const char *plugin_dir);
-/* Returns whether a living process of our daemon holds one of the state files; the daemon's one claim is for
- * all folders. Also returns true if that cannot be determined. */
+/* Returns whether our daemon with this claim is alive: a process holds the daemon's lock (imex/imex_lock.h),
+ * or the lock of one of the state files. Also returns true if that cannot be determined. */
 bool folders_daemon_lives(const struct cd *cd, const char *claim_uid);
 /* Removes the folders that belong to no entry of the table and have no living daemon. */
 void folders_remove_unused(void *u, const struct checkpoint *table);

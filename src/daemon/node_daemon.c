@@ -18,6 +18,7 @@
 #include "daemon/pod_report.h"
 #include "daemon/relay.h"
 #include "daemon/serving.h"
+#include "imex/imex_lock.h"
 #include "kube/kube_informer.h"
 
 enum {
@@ -37,6 +38,7 @@ struct node_daemon {
         void *u;
         struct loop_turn turn;
         struct loop_timer retry, settled;
+        int life; /* the lock that shows the plugin that this process is alive; -1: not taken */
         struct relay relay;
         char boot_id[37];
 
@@ -509,6 +511,15 @@ static void on_settled(void *u) {
         malloc_trim(0);
 }
 
+/* Without the lock, the plugin knows this process by its state file alone. */
+static void show_life(struct node_daemon *r) {
+        _cleanup_(freep) char *path = file_join(r->c->dir, IMEX_DAEMON_LOCK);
+        struct err e;
+
+        if (imex_lock_take(path, &r->life, &e) < 0)
+                log_warn("cannot show the kubelet plugin that this daemon is alive", kv_err(&e));
+}
+
 static int connect_api(struct node_daemon *r, struct err *e) {
         struct kube_config config;
 
@@ -605,6 +616,8 @@ void node_daemon_free(struct node_daemon *r) {
         loop_timer_done(&r->settled);
         loop_turn_done(&r->turn);
         arena_free(r->arena);
+        if (r->life >= 0)
+                close(r->life);
         free(r->cdi_prefix);
         free(r->seen.uids);
         free(r);
@@ -616,6 +629,7 @@ int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, void (*
 
         *r = (struct node_daemon){ .c = c,
                                    .loop = loop,
+                                   .life = -1,
                                    .done = done,
                                    .u = u,
                                    .watch_well = true,
@@ -628,6 +642,7 @@ int node_daemon_new(uv_loop_t *loop, const struct node_daemon_config *c, void (*
         loop_turn_init(&r->turn, loop, node_daemon_on_turn, r);
         loop_timer_init(&r->retry, loop, node_daemon_on_turn, r);
         loop_timer_init(&r->settled, loop, on_settled, NULL);
+        show_life(r);
         if (find_fabric(r, e) < 0 || (*r->fabric && recall(r, e) < 0) || connect_api(r, e) < 0) {
                 node_daemon_free(r);
                 return -1;

@@ -11,6 +11,7 @@
 #include "base/stderr.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "imex/imex_lock.h"
 
 /* The other program may remove the folder between the two steps, but hardly twice. */
 enum { ATTEMPTS = 5 };
@@ -154,19 +155,10 @@ int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e)
 
 /* ---- the plugin's lock ---- */
 
-/* A shared lock, so that several processes may hold it. O_NONBLOCK: a FIFO in the file's place must not
- * block. */
 int imex_grants_lock(const char *domains_dir, int *ret, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
-        _cleanup_(closep) int fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-        struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
-        if (fd < 0)
-                return err_errno(e, errno, "open '%s'", path);
-        if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
-                return err_errno(e, errno, "lock '%s'", path);
-        *ret = TAKE_FD(fd);
-        return 0;
+        return imex_lock_take(path, ret, e);
 }
 
 bool imex_grants_lock_shared(int lock) {
@@ -178,16 +170,9 @@ bool imex_grants_lock_shared(int lock) {
 /* A plugin of a version before the lock has no such file, and may be alive. */
 static int find_plugin(const char *domains_dir, bool *ret_alive, struct err *e) {
         _cleanup_(freep) char *path = file_join(domains_dir, IMEX_GRANTS_LOCK);
-        _cleanup_(closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
         *ret_alive = true;
-        if (fd < 0)
-                return errno == ENOENT ? 0 : err_errno(e, errno, "open '%s'", path);
-        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
-                return err_errno(e, errno, "ask for the lock of '%s'", path);
-        *ret_alive = lock.l_type != F_UNLCK;
-        return 0;
+        return imex_lock_held(path, ret_alive, e) < 0 && e->kind != ERR_NOT_FOUND ? -1 : 0;
 }
 
 /* ---- which claims use the domain ---- */

@@ -23,6 +23,7 @@
 #include "go_driver.h"
 #include "imex.h"
 #include "imex/imex_grants.h"
+#include "imex/imex_lock.h"
 #include "looks.h"
 #include "model/rack.h"
 #include "node/batch.h"
@@ -710,8 +711,8 @@ static bool explains(const struct held *h, unsigned node) {
 
 static bool is_stray(unsigned node, const char *name) {
         const struct held *h;
-        if (streq(name, IMEX_GRANTS_LOCK))
-                return false; /* exists as long as a plugin */
+        if (streq(name, IMEX_GRANTS_LOCK) || streq(name, IMEX_DAEMON_LOCK))
+                return false; /* they stay */
         LIST_FOREACH (h, &helds, entry)
                 if (explains(h, node) && (strstr(name, h->uid) || is_of_daemon(h, name)))
                         return false;

@@ -166,7 +166,7 @@ class Domain(Kind):
             self.imex[node] = (now, self.served(node, first.get(node, {}), world)) if now else (before, lost)
 
     def stays_in_folder(self, node, world):
-        return {"plugin.lock", "fabric", "edits", "daemon.json"}
+        return {"plugin.lock", "daemon.lock", "fabric", "edits", "daemon.json"}
 
     def excuses(self, kind, o, world):
         if o["metadata"]["namespace"] != DRIVER_NS:

@@ -10,6 +10,7 @@
 #include "api/names.h"
 #include "base/file.h"
 #include "cd_plugin/unprepared_claims.h"
+#include "imex/imex_lock.h"
 
 #define NEXT "a0000000-0000-4000-8000-000000000002"
 #define OTHER_BOOT "22222222-2222-4222-8222-222222222222"
@@ -223,6 +224,25 @@ static void the_claim_of_a_running_force_deleted_daemon_is_neither_unprepared_no
         reported(DAEMON_1);
 }
 
+/* An idle daemon has no state file, nor has one that could not write it. */
+/* failure: a force-deleted daemon runs without a state file -> its claim is not unprepared [force-deleted] */
+static void the_claim_of_a_running_daemon_without_a_state_file_is_not_unprepared(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct err e;
+        int life;
+        _cleanup_(freep) char *lock = xasprintf("%s/domains/" IMEX_DAEMON_LOCK, w.plugin_dir);
+        daemon_comes(DAEMON_1);
+        assert_int_equal(imex_lock_take(lock, &life, &e), 0);
+        kubelet_unprepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&op, FAILED);
+        assert_true(world_recorded(DAEMON_1));
+        reported("nothing");
+        close(life);
+        daemon_ends(DAEMON_1);
+        reported(DAEMON_1);
+}
+
 static void a_daemon_of_the_Go_driver_has_no_assignment_and_is_not_reported(void **state) {
         (void)state;
         struct dra_op op = { 0 };
@@ -332,6 +352,7 @@ int main(void) {
                 T(an_invalid_list_of_claims_is_ignored),
                 T(a_claim_that_is_still_prepared_is_not_reported),
                 T(the_claim_of_a_running_force_deleted_daemon_is_neither_unprepared_nor_reported),
+                T(the_claim_of_a_running_daemon_without_a_state_file_is_not_unprepared),
                 T(a_daemon_of_the_Go_driver_has_no_assignment_and_is_not_reported),
                 T(a_claim_that_was_reported_is_never_prepared_again_in_this_boot),
                 T(a_claim_that_another_process_unprepared_is_refused_and_reported),

@@ -2,6 +2,8 @@
 /* The whole daemon in its own process. The test plays the API server and IMEX. */
 #include "node_daemon_claims.h"
 
+#include "imex/imex_lock.h"
+
 /* ---- the tests ---- */
 
 static void runs_imex_for_the_domain_that_lists_its_node(void **state) {
@@ -26,6 +28,25 @@ static void runs_imex_for_the_domain_that_lists_its_node(void **state) {
         assert_int_equal(exit_status, 0);
         /* Readiness was withdrawn before IMEX was stopped. */
         assert_int_equal(count("events", "\"ready\":false"), 1);
+}
+
+static bool shows_life(void) {
+        _cleanup_(freep) char *path = in_dir("imexd/" IMEX_DAEMON_LOCK);
+        bool is;
+        struct err e;
+
+        return imex_lock_held(path, &is, &e) == 0 && is;
+}
+
+/* The plugin does not unprepare the claim of a daemon that is alive. */
+static void an_idle_daemon_shows_that_it_is_alive(void **state) {
+        set_object("");
+        run_daemon();
+        assert_true(within(5000, reported_idle));
+        assert_true(shows_life());
+        kill(program_pid, SIGKILL);
+        assert_true(within(5000, exited));
+        assert_false(shows_life());
 }
 
 /* ---- SIGTERM ---- */
@@ -302,6 +323,7 @@ int main(int argc, char **argv) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(runs_imex_for_the_domain_that_lists_its_node),
+                T(an_idle_daemon_shows_that_it_is_alive),
                 T(a_terminating_daemon_serves_until_no_claim_is_prepared),
                 T(a_terminating_daemon_serves_claims_whose_grants_were_removed),
                 T(a_waiting_claim_does_not_keep_the_daemon),
