@@ -162,8 +162,8 @@ static bool has_claim(yyjson_val *owner, const char *node) {
 /* ---- addresses ---- */
 
 /* The peers connect to each address, and a report without a claim publishes none. */
-/* failure: any faults meet in the simulation -> the address of a node is published only in an IMEX domain
- * that a claim on the node needs [simulation] */
+/* failure: any faults meet in the simulation -> no address is published without a claim on its node
+ * [simulation] */
 static void look_at_address(const struct change *c, yyjson_val *domain, yyjson_val *x) {
         const char *uid = owner_of(domain), *node = text_of(x, "node");
         if (has_address(x) && !channels_stands(uid) && !(c->was && had_address(c->was, uid, node)) &&

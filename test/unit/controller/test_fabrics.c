@@ -290,8 +290,8 @@ static void list_held(int first, struct buf *out) {
                          i + 2, i);
 }
 
-/* failure: several Pods of a node report more channels than a node can hold -> the node may hold any channel,
- * and decisions continue [tenants] */
+/* failure: several Pods of a node report too many channels -> the node counts as silent, and decisions
+ * continue [tenants] */
 static void a_node_whose_pods_report_too_many_channels_counts_as_silent(void **state) {
         struct world *w = *state;
         _cleanup_(buf_done) struct buf held = BUF_INIT(1 << 20), also_held = BUF_INIT(1 << 20);

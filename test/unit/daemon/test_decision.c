@@ -263,8 +263,8 @@ static void a_node_that_has_seen_a_far_higher_epoch_reports_it(void **state) {
         }
 }
 
-/* failure: IMEX runs with an epoch far above those of the fabric object, which does not list it -> IMEX
- * continues, and its daemon advises to reboot the node [etcd] */
+/* failure: the node of a running IMEX has seen a far higher epoch -> IMEX continues, and its daemon advises a
+ * reboot [etcd] */
 static void a_running_node_that_has_seen_a_far_higher_epoch_reports_it(void **state) {
         struct world *w = *state;
 

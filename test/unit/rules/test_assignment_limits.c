@@ -270,8 +270,8 @@ static void a_report_without_a_claim_publishes_no_address(void **state) {
         assert_string_equal(of(w, "d", "n0")->ip, n->ip);
 }
 
-/* failure: the fabric object lacks the assignment of a daemon, and its claim is known later -> its peers see
- * its address again [etcd] */
+/* failure: a lost fabric object lacks a daemon's assignment -> its peers see its address when its claim is
+ * known [etcd] */
 static void the_address_is_published_when_the_claim_is_known(void **state) {
         struct world *w = *state;
         struct assignment_node *n = add_node(w, "n0");
