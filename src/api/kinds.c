@@ -192,6 +192,7 @@ const struct jd_field pod_fields[] = {
         JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_PEERS, peers),
         JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_READY, ready),
         JD_STR(struct pod, ANNOTATION IMEX_ANNOTATION_AWAITED, awaited),
+        JD_STR(struct pod, ANNOTATION POD_ANNOTATION_MIRROR, mirror),
         JD_STR(struct pod, "spec>nodeName", node),
         JD_STR(struct pod, "status>phase", phase),
         JD_LIST(struct pod, "status>podIPs", ips, struct pod_ip, f_pod_ip),

@@ -104,6 +104,7 @@ struct pod {
         const char *state, *reason, *peers, *ready, *awaited; /* annotations of this driver's daemon, NULL
                                                                  when absent */
         const char *node, *phase;
+        const char *mirror; /* annotation POD_ANNOTATION_MIRROR, NULL when absent */
         struct pod_ip *ips;
         size_t n_ips;
         struct condition *conditions;

@@ -167,6 +167,12 @@
 /* annotation on Pod (daemon); by controller; for cluster autoscaler: set to false, so that a node that is
  * scaled down keeps its daemon until its workloads are drained */
 #define AUTOSCALER_EVICTION "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
+/* annotation on Pod; by kubelet; for controller: the Pod represents a static Pod of its node. The API server
+ * lets a node create only such Pods, and does not let it remove the annotation */
+#define POD_ANNOTATION_MIRROR "kubernetes.io/config.mirror"
+/* annotation on CustomResourceDefinition; by chart, controller; for controller: number of the schema, which
+ * each change of the schema increases. A controller keeps a schema with a higher number than its own */
+#define CD_ANNOTATION_SCHEMA "resource.nvidia.com/schema"
 
 /* ---- finalizers, taints ---- */
 

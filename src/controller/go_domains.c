@@ -28,8 +28,7 @@ bool go_domains_is(const struct controller *c, const char *uid) {
         kube_informer_each_at(c->caches.rcts, CONTROLLER_BY_DOMAIN, uid, find_template, &s);
         for (size_t i = 0; i < c->caches.n_namespaces && !s.found; i++) {
                 const struct controller_namespace *n = &c->caches.namespaces[i];
-                s.found = kube_informer_first_at(n->sets, CONTROLLER_BY_DOMAIN, uid) ||
-                          kube_informer_first_at(n->cliques, CONTROLLER_BY_DOMAIN, uid);
+                s.found = kube_informer_first_at(n->sets, CONTROLLER_BY_DOMAIN, uid);
                 if (!s.found)
                         kube_informer_each_at(n->pods, CONTROLLER_BY_DOMAIN, uid, go_domains_find_living,
                                               &s.found);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* go_domains: finds ComputeDomains that the Go driver formed. While a daemon claim template, a DaemonSet, a
- * daemon's Pod or a ComputeDomainClique of such a ComputeDomain exists, the Go driver's daemons serve it on
- * their nodes, and no other node joins it. controller/plan deletes these objects when the ComputeDomain has
- * no claim any more. With the next claim, this driver forms the ComputeDomain again. The facts are from the
- * caches. */
+/* go_domains: finds ComputeDomains that the Go driver formed. While a daemon claim template, a DaemonSet or a
+ * daemon's Pod of such a ComputeDomain exists, the Go driver's daemons serve it on their nodes, and no other
+ * node joins it. A ComputeDomainClique alone does not count, because each daemon of the Go driver may write
+ * those of all ComputeDomains. controller/plan deletes these objects when the ComputeDomain has no claim any
+ * more. With the next claim, this driver forms the ComputeDomain again. The facts are from the caches. */
 #pragma once
 
 #include "controller/records.h"

@@ -376,9 +376,9 @@ static bool is_workload(const struct rct *r) {
         return !streq(r->target, CD_TARGET_DAEMON);
 }
 
-/* Whether the ComputeDomain has objects of the Go driver. */
+/* Whether the Go driver formed the ComputeDomain, as in controller/go_domains. */
 static bool is_go(const struct plan_input *in) {
-        bool is = in->n_sets || in->n_pods || in->n_cliques;
+        bool is = in->n_sets || in->n_pods;
         for (size_t i = 0; i < in->n_rcts; i++)
                 is = is || !is_workload(in->rcts[i]);
         return is;
@@ -467,16 +467,13 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         report_grouped(w);
         report_changed(w, problem);
         if (is_go(in)) {
-                const struct go_facts go = { .cd = in->cd,
-                                             .cliques = in->cliques,
-                                             .n_cliques = in->n_cliques,
-                                             .pods = in->pods,
-                                             .n_pods = in->n_pods };
+                const struct go_facts go = { in->cd, in->cliques, in->n_cliques, in->pods, in->n_pods };
                 membership_make_go(&go, w->a, &all);
-                end_go(w);
         } else {
                 membership_make(in->members, in->n_members, w->a, &all);
         }
+        if (is_go(in) || in->n_cliques)
+                end_go(w);
         if (!problem->reason && in->write_error)
                 *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
         want_daemons_status(w, &all, problem);

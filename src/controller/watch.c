@@ -483,6 +483,11 @@ static void watch_on_undecodable(void *u, const struct kube_resource *res, const
                                                                       __VA_ARGS__ })
 #define OURS(...) .synced = watch_on_synced, .u = c, __VA_ARGS__
 
+/* Root on a node can create a Pod with any label by a static Pod, whose mirror Pod has this annotation. */
+static bool is_no_mirror(void *u, const struct kube_object *o) {
+        return !((const struct pod *)o)->mirror;
+}
+
 /* Watches the objects that the Go driver left. This driver's daemons have the same label, and are excluded by
  * their component label. */
 static void watch_namespace(struct controller *c, struct controller_namespace *n) {
@@ -492,7 +497,7 @@ static void watch_namespace(struct controller *c, struct controller_namespace *n
         n->pods = CACHE(pod, kube_pods, struct pod, pod_fields,
                         OURS(.current = on_current, .ns = n->ns,
                              .label_selector = CD_LABEL "," CD_LABEL_COMPONENT "!=" CD_DAEMON_OBJECT,
-                             .trim = pod_trim, .index = { pod_domain, pod_node }));
+                             .trim = pod_trim, .keep = is_no_mirror, .index = { pod_domain, pod_node }));
         n->cliques = CACHE(clique, kube_cliques, struct clique, clique_fields,
                            OURS(.current = on_current, .ns = n->ns, .index = { clique_domain }));
 }

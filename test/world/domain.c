@@ -307,7 +307,7 @@ static bool lives(const struct object *cd) {
 
 static bool is_go(struct world *w) {
         static const char *const namespaces[] = { WORLD_NS, "old-driver" };
-        static const struct kube_resource *const kinds[] = { &kube_daemonsets, &kube_cliques,
+        static const struct kube_resource *const kinds[] = { &kube_daemonsets,
                                                              &kube_resource_claim_templates };
         bool is = false;
         for (size_t i = 0; i < WORLD_NODES; i++)

@@ -101,6 +101,8 @@ static char *items_of(void *u, const char *path) {
                                  "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\"}}",
                                  w->refused ? IMEX_ANNOTATION_REFUSED : IMEX_ANNOTATION_UNPREPARED,
                                  w->refused ? w->refused : w->unprepared);
+                if (fake_has(path, "computeDomain"))
+                        buf_adds(&b, w->go_pods);
                 return xstrdup(buf_str(&b));
         }
         if (fake_has(path, "/resourceslices")) {
@@ -120,6 +122,8 @@ static char *items_of(void *u, const char *path) {
                 w->object = w->assignments ? fabric_text(w, w->restored ? 3 : 5) : NULL;
                 return xasprintf("%s%s", w->object ? w->object : "", w->elsewhere ? ANOTHER_FABRIC : "");
         }
+        if (fake_has(path, "/computedomaincliques"))
+                return xstrdup(w->go_cliques);
         if (fake_has(path, "/daemonsets") && !of_daemons(path))
                 return xstrdup(w->go_set ? GO_SET : "");
         if (fake_has(path, "/daemonsets")) {
@@ -348,6 +352,7 @@ int world_setup(void **state) {
         struct world *w = xnew(struct world);
         w->domains = w->claims = w->templates = w->node_labels = w->node_spec = "";
         w->daemon_meta = w->daemon_status = w->more = "";
+        w->go_pods = w->go_cliques = "";
         w->n_daemons = 1;
         w->assignments = w->channels = "";
         w->epoch = "0";

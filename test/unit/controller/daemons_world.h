@@ -66,6 +66,7 @@ struct world {
         unsigned n_claim_lists, n_domain_lists, n_node_asks, n_sets, n_templates, n_set_deletes;
         unsigned n_pod_deletes, n_lease_lists, n_fabric_writes;
         bool go_set;           /* the Go driver's DaemonSet of the ComputeDomain exists */
+        const char *go_pods, *go_cliques; /* items of lists */
         unsigned n_go_deletes; /* of this DaemonSet */
         /* Writes of the object before a daemon's Pod was deleted, and before a Node's label was removed. */
         unsigned n_before_delete, n_before_label;

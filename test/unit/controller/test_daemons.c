@@ -273,6 +273,39 @@ static void a_node_does_not_join_a_domain_of_the_go_driver(void **state) {
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
 }
 
+#define GO_META(name, more)                                                                                  \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"driver\",\"uid\":\"" name                       \
+        "\",\"resourceVersion\":\"1\",\"labels\":{" GO_LABEL "}" more "}"
+#define GO_POD(more) GO_META("go", more) ",\"spec\":{\"nodeName\":\"n9\"},\"status\":{\"phase\":\"Running\"}}"
+
+/* failure: root on a node creates a static Pod with the label of a ComputeDomain -> nodes still join it
+ * [tenants] */
+static void a_static_pod_does_not_keep_nodes_out_of_a_domain(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->go_pods = GO_POD("");
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        w->go_pods = GO_POD(",\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}");
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+}
+
+/* failure: a daemon of the Go driver writes a ComputeDomainClique of another ComputeDomain -> nodes still
+ * join it [tenants] */
+static void a_clique_alone_does_not_keep_nodes_out_of_a_domain(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->go_cliques = GO_META("clique", "") ",\"daemons\":[]}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+}
+
 static void the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_deleted(void **state) {
         struct world *w = *state;
         is_claimed_of_go(w, GO_LABEL);
@@ -592,6 +625,8 @@ int main(void) {
                 TEST(after_a_crash_the_next_leader_deletes_the_claim_template_or_creates_it),
                 TEST(a_claim_template_that_a_finalizer_keeps_is_an_error),
                 TEST(a_node_does_not_join_a_domain_of_the_go_driver),
+                TEST(a_static_pod_does_not_keep_nodes_out_of_a_domain),
+                TEST(a_clique_alone_does_not_keep_nodes_out_of_a_domain),
                 TEST(the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_deleted),
                 TEST(the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label),
                 TEST(an_idle_daemon_is_marked_before_it_yields_the_node_to_the_go_driver),

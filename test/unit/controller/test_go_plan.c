@@ -270,6 +270,29 @@ static void its_deletion_works_whichever_objects_are_missing(void **state) {
         }
 }
 
+/* failure: a ComputeDomainClique exists without a daemon of the Go driver -> nodes join, and it is deleted
+ * [go] */
+static void a_clique_alone_does_not_keep_nodes_out_and_is_deleted(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0); /* its mode is recorded */
+        object_vanish(world_find(w, &kube_daemonsets, WORLD_NS, NULL));
+        object_vanish(world_find(w, &kube_resource_claim_templates, WORLD_NS, NULL));
+        w->nodes[0].labelled = w->nodes[0].has_pod = false;
+        w->stale = true;
+        struct plan *p = world_plan(w, a);
+        assert_false(deletes_any(p));
+        for (size_t i = 0; i < p->n_actions; i++)
+                world_perform(w, &p->actions[i]);
+        assert_string_not_equal(world_condition(w, a, "Ready")->reason, "FormedByGoDriver");
+        w->stale = false;
+        assert_true(world_settle(w, false) >= 0);
+        assert_null(world_find(w, &kube_cliques, WORLD_NS, NULL));
+        assert_true(w->nodes[0].joined);
+        assert_string_not_equal(world_condition(w, a, "Ready")->reason, "FormedByGoDriver");
+        arena_free(a);
+}
+
 static void its_objects_are_deleted_after_the_domain_is_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -357,6 +380,7 @@ int main(void) {
                 T(its_objects_stay_until_its_mode_is_recorded),
                 T(its_deletion_ends_its_daemons_first_and_leaves_nothing),
                 cmocka_unit_test(its_deletion_works_whichever_objects_are_missing),
+                T(a_clique_alone_does_not_keep_nodes_out_and_is_deleted),
                 T(its_objects_are_deleted_after_the_domain_is_deleted),
                 T(a_daemonset_in_an_earlier_namespace_of_the_driver_counts),
                 cmocka_unit_test(after_any_events_it_becomes_a_domain_of_this_driver),
