@@ -247,7 +247,7 @@ granted() {
 # The policy that checks all pods fails open, because another policy behind it fails closed.
 @test "policies deny, fail closed, and have the real names of the accounts" {
 	local names='["compute-domains-controller-claimtemplates", "compute-domains-controller-daemonsets", "compute-domains-controller-nodes",
-		"compute-domains-controller-sharedclaims", "compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices", "compute-domains-waiting-pods"]'
+		"compute-domains-controller-sharedclaims", "compute-domains-daemon-claims", "compute-domains-daemon-extended-resource", "compute-domains-daemon-pods", "compute-domains-events", "compute-domains-fabrics", "compute-domains-go-daemon-pods", "compute-domains-plugin-pods", "compute-domains-resourceslices", "compute-domains-shared-slice", "compute-domains-waiting-pods"]'
 	is 'kind("ValidatingAdmissionPolicy") | (map(.metadata.name) | sort) == $n and
 		all(.spec.failurePolicy == (if .metadata.name == "compute-domains-daemon-extended-resource" then "Ignore" else "Fail" end))' --argjson n "$names"
 	is 'kind("ValidatingAdmissionPolicyBinding") | (map(.spec.policyName) | sort) == $n and all(.spec.validationActions == ["Deny"])' --argjson n "$names"
@@ -314,9 +314,9 @@ rules() { jq -r "$words named(\"ValidatingAdmissionPolicy\"; \"compute-domains-$
 	grep -qF '#define CD_LABEL_DAEMON "resource.nvidia.com/imex-daemon"' "$checkout/src/api/names.h"
 }
 
-@test "a daemon labels its own pod with its ComputeDomain and its clique" {
-	[[ $(rules daemon-pods) == "$(rules go-daemon-pods)" ]] # the policy for daemons of the Go driver has the same limits
+@test "a daemon labels its own pod with its ComputeDomain and its clique, and one of the Go driver only with its clique" {
 	rules daemon-pods | grep -qF "k in ['resource.nvidia.com/computeDomain', 'resource.nvidia.com/computeDomain.cliqueID']"
+	rules go-daemon-pods | grep -qF "k in ['resource.nvidia.com/computeDomain.cliqueID']"
 }
 
 @test "the controller may start daemons of its image only, in any version, named by a value or by the environment" {

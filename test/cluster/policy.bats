@@ -14,12 +14,21 @@ controller=policy-test-service-account-controller
 daemon=compute-domain-daemon
 go_daemon=compute-domain-daemon-service-account
 
-render() {
+# templates NAME... [-- HELM ARGUMENT...]: renders these templates of the chart.
+templates() {
+	local names=()
+	while (($#)) && [[ $1 != -- ]]; do
+		names+=(--show-only "templates/$1.yaml")
+		shift
+	done
 	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --set nameOverride=policy-test --set image.repository=compute-domains/compute-domains \
-		--kube-version 1.37.0 --show-only "templates/rbac-controller.yaml" --show-only "templates/rbac-daemon.yaml" \
-		--show-only "templates/rbac-kubelet-plugin.yaml" --show-only "templates/policy-daemon-pods.yaml" \
-		--show-only "templates/policy-plugin-pods.yaml" --show-only "templates/policy-waiting-pods.yaml" \
-		--show-only "templates/policy-resourceslices.yaml"
+		--kube-version 1.37.0 "${names[@]}" "${@:2}"
+}
+# With channels, the controller also writes the slice of shared claims.
+render() {
+	templates rbac-daemon rbac-kubelet-plugin policy-daemon-pods policy-plugin-pods policy-waiting-pods policy-resourceslices
+	echo ---
+	templates rbac-controller policy-controller -- --set resources.computeDomains.imex.isolation=channel
 }
 
 # with_claims: adds a claim, which does not exist, to the pod in the input.
@@ -38,6 +47,20 @@ slice() {
 	YAML
 }
 
+# shared_slice [SCRIPT]: the slice of shared claims, changed by the sed script.
+shared_slice() {
+	sed "${1-}" <<-YAML
+		apiVersion: resource.k8s.io/$(resource_version)
+		kind: ResourceSlice
+		metadata: {name: compute-domain.nvidia.com-shared}
+		spec:
+		  driver: compute-domain.nvidia.com
+		  pool: {name: shared/channel, generation: 1, resourceSliceCount: 1}
+		  nodeSelector: {nodeSelectorTerms: [{matchExpressions: [{key: $ns, operator: Exists}]}]}
+	YAML
+}
+foreign='s|name: shared/channel|name: policy-a|; s|nodeSelector: .*|nodeName: policy-a|'
+
 setup_file() {
 	k get --raw /readyz >/dev/null
 	clean
@@ -45,6 +68,9 @@ setup_file() {
 	k wait --for=condition=Established crd/computedomains.resource.nvidia.com crd/computedomaincliques.resource.nvidia.com
 	k create namespace $ns
 	k create namespace $ns-tenant
+	# An installed driver's policy would deny this release's controller.
+	k get validatingadmissionpolicybinding compute-domains-shared-slice -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$BATS_FILE_TMPDIR/binding.json" || true
+	k delete --ignore-not-found validatingadmissionpolicybinding compute-domains-shared-slice
 	render | k apply -f -
 	# The account has all rights in the namespace, also on subresources, so only the policies can deny something.
 	k -n $ns create rolebinding everything --clusterrole=cluster-admin --serviceaccount=$ns:$daemon --serviceaccount=$ns:$plugin --serviceaccount=$ns:$go_daemon
@@ -78,7 +104,10 @@ setup_file() {
 	# Only a request that is denied shows that the API server enforces a policy.
 	local end=$((SECONDS + 60))
 	slice b policy-b >"$BATS_FILE_TMPDIR/foreign.yaml"
+	shared_slice "$foreign" >"$BATS_FILE_TMPDIR/shared.yaml"
 	while as plugin create --dry-run=server -f "$BATS_FILE_TMPDIR/foreign.yaml" ||
+		k create --dry-run=server -f "$BATS_FILE_TMPDIR/shared.yaml" ||
+		as controller create --dry-run=server -f "$BATS_FILE_TMPDIR/shared.yaml" ||
 		as daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y ||
 		as go-daemon -n $ns annotate --overwrite --dry-run=server pod daemon-b x=y ||
 		as plugin -n $ns annotate --overwrite --dry-run=server pod plugin-a x=y ||
@@ -87,10 +116,13 @@ setup_file() {
 	done &>/dev/null
 }
 
-teardown_file() { clean; }
+teardown_file() {
+	clean
+	[[ ! -s $BATS_FILE_TMPDIR/binding.json ]] || k apply -f "$BATS_FILE_TMPDIR/binding.json"
+}
 
 clean() {
-	k delete --ignore-not-found resourceslice $ns-a $ns-b $ns-all
+	k delete --ignore-not-found resourceslice $ns-a $ns-b $ns-all compute-domain.nvidia.com-shared
 	k -n $ns delete --ignore-not-found --force --grace-period=0 pods --all
 	k delete --ignore-not-found node policy-a policy-b
 	render | k delete --ignore-not-found -f -
@@ -277,10 +309,27 @@ may() {
 	denied "slices of compute-domain.nvidia.com only" as plugin create -f - <<<"$(slice a policy-a policy-a gpu.nvidia.com)"
 }
 
-# failure: a plugin's token is stolen -> it does not take the name of the slice of shared claims
-@test "a plugin cannot publish a slice with the name of the slice of shared claims" {
-	denied "may not write the slice compute-domain.nvidia.com-shared" \
-		as plugin create -f - <<<"$(slice a policy-a | sed "s/name: $ns-a/name: compute-domain.nvidia.com-shared/")"
+# A dry run, because an installed driver may have the slice.
+# failure: the token of a plugin or a kubelet's certificate is stolen -> it does not take the name of the slice of
+#   shared claims
+@test "only the controller creates a slice with the name of the slice of shared claims" {
+	local sentence="only the controller may write the slice compute-domain.nvidia.com-shared"
+	k delete --ignore-not-found resourceslice compute-domain.nvidia.com-shared
+	denied "$sentence" as plugin create --dry-run=server -f - <<<"$(shared_slice "$foreign")"
+	denied "$sentence" k create --dry-run=server --as system:node:policy-a --as-group system:nodes -f - <<<"$(shared_slice "$foreign")"
+	denied "$sentence" k create --dry-run=server -f - <<<"$(shared_slice)"
+	denied "of the pool shared/channel only" as controller create --dry-run=server -f - <<<"$(shared_slice "$foreign")"
+	allowed as controller create --dry-run=server -f - <<<"$(shared_slice)"
+}
+
+# failure: another client has taken the name of the slice of shared claims -> the controller can delete that slice
+@test "the controller deletes any slice with the name of the slice of shared claims" {
+	k delete validatingadmissionpolicybinding policy-test-shared-slice
+	k delete --ignore-not-found resourceslice compute-domain.nvidia.com-shared
+	begins k create -f - <<<"$(shared_slice "$foreign")"
+	allowed as controller delete resourceslice compute-domain.nvidia.com-shared
+	render | k apply -f - >/dev/null
+	ends k create --dry-run=server -f - <<<"$(shared_slice "$foreign")"
 }
 
 @test "a plugin cannot change or delete slices of another node" {
@@ -508,6 +557,12 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 	done
 }
 
+# failure: the token of a daemon of the Go driver is stolen -> it does not mark another ComputeDomain as formed by the
+#   Go driver
+@test "a daemon of the Go driver does not label its own pod with another ComputeDomain" {
+	denied "may change no label" as go-daemon -n $ns patch pod go-daemon-a --type merge -p '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "other-uid"}}}'
+}
+
 # bats test_tags=matrix
 @test "a daemon reports the state of its IMEX on its own pod" {
 	allowed patch daemon-a '{"metadata": {"annotations": {"imex.resource.nvidia.com/state": "READY",
@@ -577,6 +632,6 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 
 # bats test_tags=matrix
 @test "the API server reports no warnings about the policies" {
-	no_warnings_about policy-test-resourceslices policy-test-daemon-pods policy-test-go-daemon-pods policy-test-plugin-pods \
-		policy-test-waiting-pods
+	no_warnings_about policy-test-resourceslices policy-test-shared-slice policy-test-daemon-pods policy-test-go-daemon-pods \
+		policy-test-plugin-pods policy-test-waiting-pods policy-test-controller-resourceslices
 }
