@@ -6,6 +6,8 @@
 #include "api/names.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stderr.h"
+#include "base/str.h"
 #include "kube/work_queue.h"
 
 #define OF_DOMAINS "computedomains.resource.nvidia.com"
@@ -41,8 +43,9 @@ struct one {
         struct crds *c;
         const char *name;
         struct str text;
+        int64_t schema; /* CD_ANNOTATION_SCHEMA in the text */
         struct kube_call *call;
-        bool missing;       /* the server has no such object */
+        bool apply;             /* the object that was read is missing, or has no newer schema */
         enum err_kind reported; /* the kind of the last logged error; ERR_NONE: no error */
         int reported_code;
 };
@@ -79,6 +82,11 @@ static void recovered(struct one *x) {
         metric_set(x->c->o.failing, 0, LABELS(x->name));
 }
 
+static void crds_is_current(const struct one *x) {
+        if (streq(x->name, OF_DOMAINS))
+                x->c->o.applied(x->c->o.u);
+}
+
 static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
         struct one *x = u;
         (void)obj;
@@ -91,23 +99,45 @@ static void on_applied(void *u, yyjson_val *obj, const struct err *e) {
                                : "created a missing CustomResourceDefinition",
                  kv_str("crd", x->name));
         recovered(x);
-        if (streq(x->name, OF_DOMAINS))
-                x->c->o.applied(x->c->o.u);
+        crds_is_current(x);
+}
+
+static int64_t schema_of_text(const char *text) {
+        const char *key = CD_ANNOTATION_SCHEMA ": \"", *at = strstr(text, key);
+        BUG_ON(!at);
+        at += strlen(key);
+        int64_t schema = 0;
+        BUG_ON(!str_to_i64((struct str){ at, strcspn(at, "\"") }, &schema));
+        return schema;
+}
+
+/* 0: it has no number, for example because the Go driver's chart installed it. */
+static int64_t schema_of_object(yyjson_val *obj) {
+        yyjson_val *annotations = yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "annotations");
+        const char *text = yyjson_get_str(yyjson_obj_get(annotations, CD_ANNOTATION_SCHEMA));
+        int64_t schema;
+        return text && str_to_i64(str_from(text), &schema) ? schema : 0;
 }
 
 static void crds_on_read(void *u, yyjson_val *obj, const struct err *e) {
         struct one *x = u;
-        (void)obj;
         x->call = NULL;
         if (e && e->kind != ERR_NOT_FOUND) {
                 crds_failed(x, e);
                 return;
         }
-        x->missing = e != NULL;
-        if (x->missing)
+        int64_t schema = e ? 0 : schema_of_object(obj);
+        x->apply = e || (x->c->leading && schema <= x->schema);
+        if (x->apply) {
                 work_queue_add(x->c->queue, x->name);
-        else
-                recovered(x);
+                return;
+        }
+        recovered(x);
+        if (!x->c->leading)
+                return;
+        log_info("keeping the CustomResourceDefinition, because its schema is newer than this version's",
+                 kv_str("crd", x->name), kv_int("schema", schema), kv_int("own", x->schema));
+        crds_is_current(x);
 }
 
 static void crds_on_key(void *u, const char *key) {
@@ -115,15 +145,15 @@ static void crds_on_key(void *u, const char *key) {
         struct one *x = c->all;
         while (!streq(x->name, key))
                 x++;
-        bool apply = c->leading || x->missing;
+        bool apply = x->apply;
         struct kube_request r = { .verb = apply ? KUBE_APPLY : KUBE_GET,
                                   .res = &kube_crds,
                                   .name = x->name,
                                   .metadata_only = !apply,
                                   .done = apply ? on_applied : crds_on_read,
                                   .u = x };
-        /* Another client may have created it by the next attempt, so read it again then. */
-        x->missing = false;
+        /* Another client may have written it by the next attempt, so read it again then. */
+        x->apply = false;
         if (apply) {
                 r.manager = CD_FIELD_MANAGER;
                 r.body = x->text;
@@ -145,7 +175,10 @@ struct crds *crds_new(const struct crds_options *o) {
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
                 if (!texts[i].of_fabrics && !o->domains)
                         continue;
-                c->all[c->n++] = (struct one){ .c = c, .name = texts[i].name, .text = texts[i].text };
+                c->all[c->n++] = (struct one){ .c = c,
+                                               .name = texts[i].name,
+                                               .text = texts[i].text,
+                                               .schema = schema_of_text(texts[i].text.p) };
                 metric_set(o->failing, 0, LABELS(texts[i].name));
         }
         all_again(c);

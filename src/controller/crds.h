@@ -3,10 +3,10 @@
  * installs them once and never upgrades them.
  *
  * Every replica creates missing definitions, because without them no cache can be filled and no replica takes
- * part in the election. It first reads them and does not change existing ones, because a replica of an older
- * version would restore the old schema. Only the leader updates existing definitions. The rest of the program
- * does not wait for these requests. A request that fails is logged and retried without limit, with its own
- * back-off. */
+ * part in the election. Only the leader updates existing definitions. Before each write, the replica reads
+ * the annotation CD_ANNOTATION_SCHEMA, and keeps a newer schema: an older one would remove fields from
+ * objects. The rest of the program does not wait for these requests. A request that fails is logged and
+ * retried without limit, with its own back-off. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,8 +24,8 @@ struct crds_options {
         bool domains;
         struct metric *failing;   /* gauge with the label "crd": 1 while this definition cannot be created or
                                      updated */
-        /* Called when the definition of ComputeDomain on the server equals the built-in one. Never called
-         * without `domains`. */
+        /* Called when the definition of ComputeDomain on the server equals the built-in one, or is newer.
+         * Never called without `domains`. */
         void (*applied)(void *u);
         void *u;
 };

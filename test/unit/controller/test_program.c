@@ -31,6 +31,7 @@ struct world {
         char dir[32];
         bool unserved; /* resource.k8s.io is not served */
         bool crds_exist, webhook_is_down; /* of CustomResourceDefinitions */
+        const char *crd_meta;             /* members of their metadata, each preceded by a comma */
         bool taken;                       /* somebody else leads */
         bool refuses_writes;              /* of ComputeDomains */
         bool refuses_node, node_claimed;  /* refuses the Node's label; the node has a claim */
@@ -124,7 +125,8 @@ static void on_crd(struct world *w, struct fake_conn *c, const struct fake_reque
         bool looks = streq(r->method, "GET");
         _cleanup_(freep) char *plain = xstrndup(name, n);
         _cleanup_(freep) char *crd =
-                xasprintf("{\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"%s\"}}", plain);
+                xasprintf("{\"kind\":\"CustomResourceDefinition\",\"metadata\":{\"name\":\"%s\"%s}}", plain,
+                          str_or(w->crd_meta, ""));
         w->looked += looks;
         w->applied += !looks;
         if (looks && !w->crds_exist)
@@ -331,6 +333,27 @@ static void a_webhook_that_refuses_the_schema_blocks_nothing_else(void **state) 
 /* failure: the CustomResourceDefinitions are old -> the leader updates them [upgrade] */
 static void the_leader_updates_the_schema(void **state) {
         struct world *w = *state;
+        start(w);
+        RUN_UNTIL(&w->loop, w->leases && w->applied == N_CRDS);
+}
+
+#define SCHEMA_NUMBER(n) ",\"annotations\":{\"resource.nvidia.com/schema\":\"" n "\"}"
+
+/* failure: an older version leads again after a rollback -> it keeps the newer CustomResourceDefinitions
+ * [upgrade] */
+static void the_leader_keeps_a_newer_schema(void **state) {
+        struct world *w = *state;
+        w->crd_meta = SCHEMA_NUMBER("1000");
+        start(w);
+        RUN_UNTIL(&w->loop, w->leases && w->domain_writes && w->looked >= 2 * N_CRDS);
+        RUN_UNTIL(&w->loop, printed(w, "its schema is newer than this version's"));
+        run_for(&w->loop, 300);
+        assert_int_equal(w->applied, 0);
+}
+
+static void the_leader_applies_a_schema_with_its_own_number(void **state) {
+        struct world *w = *state;
+        w->crd_meta = SCHEMA_NUMBER("1");
         start(w);
         RUN_UNTIL(&w->loop, w->leases && w->applied == N_CRDS);
 }
@@ -596,6 +619,9 @@ int main(int argc, char **argv) {
                 cmocka_unit_test_setup_teardown(a_webhook_that_refuses_the_schema_blocks_nothing_else, setup,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(the_leader_updates_the_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_leader_keeps_a_newer_schema, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_leader_applies_a_schema_with_its_own_number, setup,
+                                                teardown),
                 cmocka_unit_test_setup_teardown(a_standby_changes_no_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_standby_creates_a_missing_schema, setup, teardown),
                 cmocka_unit_test_setup_teardown(a_node_that_cannot_be_labelled_is_named_until_it_is, setup,
