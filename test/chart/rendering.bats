@@ -344,6 +344,20 @@ load chart.bash
 	refused commonLabels --set-string 'commonLabels.team=two words'
 }
 
+# failure: values set a key of daemons that the driver uses -> Helm refuses them, and the controllers keep running [chart]
+@test "the chart refuses the labels and annotations of daemons that the controller would refuse" {
+	local value key
+	for value in commonLabels daemon.podLabels daemon.podAnnotations; do
+		for key in app app.kubernetes.io/component cluster-autoscaler.kubernetes.io/enable-ds-eviction \
+			resource.nvidia.com/x imex.resource.nvidia.com/x; do
+			refused "propertyName '$key'" --set-string "$value.${key//./\\.}=x"
+		done
+	done
+	# The controller refuses the same keys.
+	grep -qF '#define CD_LABEL_COMPONENT "app.kubernetes.io/component"' "$checkout/src/api/names.h"
+	grep -qF '#define AUTOSCALER_EVICTION "cluster-autoscaler.kubernetes.io/enable-ds-eviction"' "$checkout/src/api/names.h"
+}
+
 @test "the values for daemons reach the controller" {
 	render
 	is 'controller | env("CD_DAEMON_METADATA") | fromjson == {labels: {}, annotations: {}}'
