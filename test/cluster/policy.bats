@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the API server accepts and what it denies: the schemas of the driver's kinds, the roles of its three programs,
 # and the admission policies that restrict a plugin to its node, its pod, and an annotation of the pods that wait there,
-# and a daemon (also one of the Go driver) to its pod.
+# and a daemon (also one of the Go driver) to its pod. Also what the chart refuses when it finds daemons.
 #
 # The tests need a running cluster. They use their own namespace and release, so the driver may be installed. Their
 # pods are bound to Nodes without a kubelet, which is enough for a token that names a node.
@@ -310,8 +310,7 @@ may() {
 }
 
 # A dry run, because an installed driver may have the slice.
-# failure: the token of a plugin or a kubelet's certificate is stolen -> it does not take the name of the slice of
-#   shared claims
+# failure: a kubelet's certificate is stolen -> it does not take the name of the slice of shared claims
 @test "only the controller creates a slice with the name of the slice of shared claims" {
 	local sentence="only the controller may write the slice compute-domain.nvidia.com-shared"
 	k delete --ignore-not-found resourceslice compute-domain.nvidia.com-shared
@@ -326,10 +325,10 @@ may() {
 @test "the controller deletes any slice with the name of the slice of shared claims" {
 	k delete validatingadmissionpolicybinding policy-test-shared-slice
 	k delete --ignore-not-found resourceslice compute-domain.nvidia.com-shared
-	begins k create -f - <<<"$(shared_slice "$foreign")"
+	begins k create -f "$BATS_FILE_TMPDIR/shared.yaml"
 	allowed as controller delete resourceslice compute-domain.nvidia.com-shared
 	render | k apply -f - >/dev/null
-	ends k create --dry-run=server -f - <<<"$(shared_slice "$foreign")"
+	ends k create --dry-run=server -f "$BATS_FILE_TMPDIR/shared.yaml"
 }
 
 @test "a plugin cannot change or delete slices of another node" {
@@ -557,8 +556,7 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 	done
 }
 
-# failure: the token of a daemon of the Go driver is stolen -> it does not mark another ComputeDomain as formed by the
-#   Go driver
+# failure: a Go daemon's token is stolen -> it marks no ComputeDomain as formed by the Go driver
 @test "a daemon of the Go driver does not label its own pod with another ComputeDomain" {
 	denied "may change no label" as go-daemon -n $ns patch pod go-daemon-a --type merge -p '{"metadata": {"labels": {"resource.nvidia.com/computeDomain": "other-uid"}}}'
 }
@@ -626,6 +624,32 @@ report='{"claimUID": "3f0c7d2a-0000-4000-8000-000000000000", "bootID": "6c5a4d3e
 
 @test "pods of others are not affected" {
 	allowed k -n $ns label --overwrite pod workload any=label
+}
+
+# --- the chart
+
+without_domains() {
+	"$BATS_TEST_DIRNAME/helm" template policy-test "$chart" --namespace $ns --dry-run=server --set image.repository=compute-domains/compute-domains \
+		--set resources.computeDomains.enabled=false --set resources.gpus.enabled=true
+}
+
+# failure: ComputeDomains are disabled while daemons exist -> Helm refuses it, because their pods could not end [upgrade]
+@test "the chart refuses to disable ComputeDomains while the DaemonSet of the daemons exists" {
+	allowed without_domains
+	k create -f - <<-YAML
+		apiVersion: apps/v1
+		kind: DaemonSet
+		metadata: {name: $daemon, namespace: $ns}
+		spec:
+		  selector: {matchLabels: {app: none}}
+		  template:
+		    metadata: {labels: {app: none}}
+		    spec:
+		      nodeSelector: {$ns: none}
+		      containers: [{name: main, image: "example.org/none:1"}]
+	YAML
+	denied "the DaemonSet compute-domain-daemon still exists" without_domains
+	k -n $ns delete daemonset $daemon
 }
 
 # --- the policies themselves
