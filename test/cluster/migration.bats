@@ -26,13 +26,14 @@ in_mode() { with_driver $nodes --set featureGates.HostManagedIMEX="$1"; }
 procedure() {
 	awk -v title="$1" '$0 == title { found = 1 } found && /^```$/ { exit } found && inside { print } found && /^```sh$/ { inside = 1 }' "$checkout/docs/how-to/upgrade.md"
 }
+# run_procedure TITLE [SCRIPT [N]]: runs the commands, changed by the sed script, while the workload is on N nodes.
 run_procedure() {
 	local folder=$BATS_TEST_TMPDIR/migration
 	mkdir -p "$folder"
 	ln -sfn "$checkout/deploy" "$folder/deploy"
 	domain_manifest >"$folder/domains.yaml"
 	workload_manifest >"$folder/workloads.yaml"
-	procedure "$1" >"$folder/procedure.sh"
+	procedure "$1" | sed "${2-}" >"$folder/procedure.sh"
 	grep -q 'helm upgrade' "$folder/procedure.sh" # the page still contains it
 	(
 		cd "$folder"
@@ -48,7 +49,7 @@ run_procedure() {
 		}
 		set -euo pipefail
 		. ./procedure.sh
-		[[ $(wc -w <<<"$NODES") == 2 && $(wc -w <<<"$HOSTS") == "$nodes" ]]
+		[[ $(wc -w <<<"$NODES") == "${3:-2}" && (! -v HOSTS || $(wc -w <<<"$HOSTS") == "$nodes") ]]
 	)
 }
 
@@ -73,7 +74,7 @@ workload_manifest() {
 		    spec:
 		      terminationGracePeriodSeconds: 0
 		      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [
-		        {key: kubernetes.io/hostname, operator: In, values: [node-1, node-2]}]}]}}}
+		        {key: kubernetes.io/hostname, operator: In, values: [${on:-node-1, node-2}]}]}]}}}
 		      resourceClaims: [{name: channel, resourceClaimTemplateName: moving}]
 		      containers:
 		      - name: main
@@ -114,6 +115,32 @@ mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/im
 	mode_is moving driverManaged
 	eventually 15 domain_field_is moving .status.nodesReady 2
 	eventually 45 condition_is moving PeersConnected True
+}
+
+# one_waits: one of the two pods runs, and the scheduler has no device for the other one. Prints the running one.
+one_waits() {
+	k -n "$ns" get pods -l job=work -o json | jq -er '.items | select(length == 2 and
+		(map(select(any(.status.conditions[]?; .type == "PodScheduled" and .status == "False"))) | length == 1)) |
+		map(select(.status.phase == "Running"))[0].metadata.name'
+}
+
+# failure: imex.isolation changes from channel to domain -> a second pod of a node waits until the first one has ended
+#   [upgrade]
+# bats test_tags=long
+@test "the documented change from channel isolation to isolation by domain: of two pods on a node, one waits for the other" {
+	local imex=resources.computeDomains.imex on=node-1 first
+	with_driver $nodes --set featureGates.HostManagedIMEX=false --set $imex.isolation=channel
+	domain_manifest | k apply -f -
+	workload_manifest | k apply -f -
+	works
+	run_procedure "From host-managed to driver-managed:" \
+		"/HOSTS/d; s/featureGates.HostManagedIMEX=false/$imex.isolation=domain/" 1
+	eventually 90 one_waits
+	first=$(one_waits)
+	has_channel "$first"
+	k -n "$ns" delete pod "$first" >/dev/null
+	eventually 90 one_waits
+	[[ $(one_waits) != "$first" ]]
 }
 
 # assigned_nowhere: the daemons that exist serve no ComputeDomain.
