@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "api/reasons.h"
+#include "model/channel_report.h"
 
 struct inventory_building {
         struct view *v;
@@ -172,10 +173,39 @@ static void make_racks(struct view *v, struct inventory *x) {
                         r->n_down++;
                 else if (inventory_is_free(n))
                         r->n_free++;
-                r->n_used += n->n_holders > 0;
+                r->n_used += n->n_holders || n->n_sharers;
         }
         if (x->n_racks)
                 qsort(x->racks, x->n_racks, sizeof *x->racks, racks_by_name);
+}
+
+static bool holds_device_for(const struct inventory_node *n, const char *domain_uid) {
+        for (size_t i = 0; i < n->n_holders; i++)
+                if (streq(n->holders[i]->domain_uid, domain_uid))
+                        return true;
+        return false;
+}
+
+/* The plugin reports the channels that the node holds. The allocation of a shared claim names no node. */
+static void add_sharers(struct view *v, struct inventory_node *n) {
+        const struct plugin_pod *p = n->plugin ? n->plugin->plugin : NULL;
+        struct channel_report report;
+        struct err e;
+        if (!p || !p->host_channels ||
+            channel_report_decode(str_from(p->host_channels), v->a, &report, &e) < 0)
+                return;
+        for (size_t i = 0; i < report.n_fabrics; i++)
+                for (size_t k = 0; k < report.fabrics[i].n_held; k++) {
+                        const char *uid = report.fabrics[i].held[k].owner;
+                        const struct compute_domain *cd = view_find_uid(v, VIEW_DOMAINS, uid);
+                        if (!cd || !domain_shares(cd) || holds_device_for(n, uid))
+                                continue;
+                        const char *name = arena_printf(v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name);
+                        if (has_string(n->sharers, n->n_sharers, name))
+                                continue;
+                        ARENA_GROW(v->a, n->sharers, n->n_sharers, n->cap_sharers);
+                        n->sharers[n->n_sharers++] = name;
+                }
 }
 
 /* Whether a node publishes no channel device. */
@@ -230,6 +260,7 @@ static void inventory_fill(struct view *v, const char *ns, bool all_pods, struct
         }
         for (size_t i = 0; i < ret->n_nodes; i++) {
                 struct inventory_node *n = &ret->nodes[i];
+                add_sharers(v, n);
                 if (!n->seats)
                         n->withheld = n->plugin && n->plugin->withheld
                                               ? reported_reason(v, n->plugin->withheld, &n->withheld_why)

@@ -13,6 +13,9 @@ struct inventory_node {
         size_t seats;                        /* channel devices in its ResourceSlices */
         const struct claim_object **holders; /* the claims whose channel device is here */
         size_t n_holders, cap_holders;
+        /* The ComputeDomains whose shared claims are prepared here. They use no channel device */
+        const char **sharers;
+        size_t n_sharers, cap_sharers;
         const struct pod_object *plugin, *daemon;
         const char *withheld; /* the reason why it publishes no channel device; NULL: it does, or not known */
         const char *withheld_why; /* the sentence of the Event; NULL: not known */
@@ -22,7 +25,8 @@ struct inventory_rack {
         const char *clique, *name; /* `name` is the name of the rack, or the clique ID */
         size_t n_nodes;
         size_t n_free; /* nodes with a free channel device */
-        size_t n_used; /* nodes whose channel devices are all used, or with isolation by channel, some */
+        size_t n_used; /* nodes whose channel devices are all used, or with isolation by channel, some, or
+                          that have a pod with a shared claim */
         size_t n_down; /* nodes without a channel device, or that are not Ready */
         size_t seats, used;
 };

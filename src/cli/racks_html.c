@@ -159,7 +159,8 @@ static void page_node_state(struct racks_page *p, const struct inventory_node *n
                 page_element(p, streq(problem, "cordoned") ? "td class=\"wait\"" : "td class=\"bad\"",
                              problem);
         else if (!n->n_holders)
-                page_element(p, "td class=\"good\"", "free");
+                page_element(p, n->n_sharers ? "td" : "td class=\"good\"",
+                             n->n_sharers ? "used by shared claims" : "free");
         else if (n->n_holders == 1 && !inventory_is_ready_on(p->v, n->holders[0], n->name))
                 page_element(p, "td class=\"wait\"", "used, not ready");
         else
@@ -180,6 +181,11 @@ static void page_node(struct racks_page *p, const struct inventory_node *n) {
                 buf_adds(p->out, " <span class=\"dim\">");
                 page_text(p, devices_of(p, n->holders[i], n->name));
                 buf_adds(p->out, "</span>");
+        }
+        for (size_t i = 0; i < n->n_sharers; i++) {
+                buf_adds(p->out, i || n->n_holders ? "<br>" : "");
+                page_key(p, n->sharers[i]);
+                buf_adds(p->out, " <span class=\"dim\">shared claim</span>");
         }
         buf_adds(p->out, "</td></tr>\n");
 }

@@ -33,8 +33,10 @@ static char letter_of(struct picture *p, const char *name) {
 }
 
 static char symbol_of(struct picture *p, const struct inventory_node *n) {
-        if (n->n_holders > 1)
+        if (n->n_holders + n->n_sharers > 1)
                 return '*';
+        if (n->n_sharers)
+                return letter_of(p, n->sharers[0]);
         if (n->n_holders) {
                 char letter = letter_of(p, inventory_user(&p->c->v, n->holders[0]));
                 return inventory_is_ready_on(&p->c->v, n->holders[0], n->name) ? letter
@@ -133,6 +135,8 @@ static void picture_json(struct picture *p) {
                         jw_arr(&w, "usedBy");
                         for (size_t h = 0; h < n->n_holders; h++)
                                 term_json(&w, NULL, inventory_user(&p->c->v, n->holders[h]), a);
+                        for (size_t h = 0; h < n->n_sharers; h++)
+                                term_json(&w, NULL, n->sharers[h], a);
                         jw_end_arr(&w);
                         jw_end_obj(&w);
                 }
