@@ -28,10 +28,59 @@ bool domain_is_connecting(const struct view *v, const struct cd_condition *c) {
                c->last_transition && v->source->now - c->last_transition < PEERS_REPORTED_S;
 }
 
-/* Reasons that are not a problem, although the condition is not True. */
-static bool is_harmless(const struct view *v, const struct cd_condition *c) {
+const struct cd_condition *domain_condition(const struct compute_domain *cd, const char *type) {
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (streq(cd->conditions[i].type, type))
+                        return &cd->conditions[i];
+        return NULL;
+}
+
+/* Whether no pod uses the ComputeDomain or waits for it, as far as its status shows. Only ComputeDomains with
+ * their own IMEX domain list their nodes. */
+static bool is_idle(const struct compute_domain *cd) {
+        static const char *const health[] = { CONDITION_IMEX_HEALTHY, CONDITION_HOST_IMEX_HEALTHY };
+        static const char *const ready[] = { REASON_NO_NODES, REASON_NODES_MISSING, REASON_ADMITTED };
+        const struct cd_condition *c = domain_condition(cd, CONDITION_READY);
+        if (cd->n_nodes || !c || !has_string(ready, ARRAY_LEN(ready), c->reason) ||
+            domain_condition(cd, CONDITION_CHANNEL_AVAILABLE))
+                return false;
+        for (size_t i = 0; i < ARRAY_LEN(health); i++) {
+                c = domain_condition(cd, health[i]);
+                if (c && !streq(c->reason, REASON_NO_NODES))
+                        return false;
+        }
+        return true;
+}
+
+/* With imex.hostProbeInterval=0, the plugins never report the state of the hosts' IMEX. */
+static bool probes_are_off(const struct view *v) {
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d) {
+                const char *interval =
+                        workload_object_env(d, "compute-domain-kubelet-plugin", "IMEX_HOST_PROBE_INTERVAL");
+                if (workload_object_is_ours(d, "compute-domain-kubelet-plugin") && streq(interval, "0"))
+                        return true;
+        }
+        return false;
+}
+
+/* Reasons that are not a problem, although the condition is not True. While a ComputeDomain is being deleted,
+ * only the reason of Ready is current. */
+static bool is_harmless(const struct view *v, const struct compute_domain *cd, const struct cd_condition *c) {
         static const char *const reasons[] = { REASON_NO_NODES, REASON_NO_FABRIC_NODES };
-        return has_string(reasons, ARRAY_LEN(reasons), c->reason) || domain_is_connecting(v, c);
+        return has_string(reasons, ARRAY_LEN(reasons), c->reason) || domain_is_connecting(v, c) ||
+               (cd->o.meta.deleted && !streq(c->type, CONDITION_READY)) ||
+               (streq(c->reason, REASON_START_GATE_CLOSED) && is_idle(cd)) ||
+               (streq(c->type, CONDITION_HOST_IMEX_HEALTHY) && streq(c->reason, REASON_NOT_PROBED) &&
+                probes_are_off(v));
+}
+
+static bool is_problem(const struct view *v, const struct compute_domain *cd, const struct cd_condition *c) {
+        return condition_status_decode(c->status) != STATUS_TRUE && is_judged(c) && !is_harmless(v, cd, c);
+}
+
+bool domain_condition_fails(const struct view *v, const struct compute_domain *cd,
+                            const struct cd_condition *c) {
+        return is_problem(v, cd, c) && !(streq(c->reason, REASON_NODES_MISSING) && is_idle(cd));
 }
 
 /* Where the message names the node; NULL: it does not. */
@@ -84,7 +133,7 @@ static const struct reason *entry_of(const struct cd_condition *c, const char *t
 /* `node` NULL: the cause may concern any node. */
 static bool diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c, const char *node) {
-        if (condition_status_decode(c->status) == STATUS_TRUE || !is_judged(c) || is_harmless(d->v, c))
+        if (!is_problem(d->v, cd, c))
                 return false;
         const struct reason *r =
                 entry_of(c, node && c->message ? part_about(d, cd, c->message, node) : c->message);
@@ -95,15 +144,35 @@ static bool diagnose_condition(struct diagnosis *d, const struct compute_domain 
 
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c) {
-        return diagnose_condition(d, cd, c, NULL);
+        return domain_condition_fails(d->v, cd, c) && diagnose_condition(d, cd, c, NULL);
+}
+
+/* Whether ChannelAssigned reports that the ComputeDomain has its channel in the node's partition, and has
+ * none in another one: "none on rack-b yet: why; channel 5 on rack-a". */
+static bool waits_elsewhere(const struct diagnosis *d, const struct cd_condition *c, const char *node) {
+        if (!streq(c->reason, REASON_WAITING))
+                return false;
+        view_read(d->v, VIEW_SLICES, NULL);
+        view_read(d->v, VIEW_FABRICS, NULL);
+        const char *clique = inventory_clique(d->v, node);
+        if (!clique || !*clique)
+                return false;
+        _cleanup_(freep) char *where = xasprintf(" on %s", inventory_rack_name(d->v, clique));
+        for (const char *at = c->message; at && (at = strstr(at, where)); at++) {
+                char after = at[strlen(where)];
+                if (at > c->message && at[-1] >= '0' && at[-1] <= '9' && (!after || after == ';'))
+                        return true;
+        }
+        return false;
 }
 
 /* Pods with a node wait neither for other nodes nor for peers, and have a claim and a channel device. */
-static bool delays_node(const struct cd_condition *c, const char *node) {
+static bool delays_node(const struct diagnosis *d, const struct cd_condition *c, const char *node) {
         return !streq(c->reason, REASON_NODES_MISSING) && !streq(c->type, CONDITION_PEERS_CONNECTED) &&
                !streq(c->type, CONDITION_CHANNEL_AVAILABLE) &&
                !streq(c->type, CONDITION_SHARED_CLAIM_AVAILABLE) &&
-               (!is_about_nodes(c) || find_node(str_or(c->message, ""), node));
+               (!is_about_nodes(c) || find_node(str_or(c->message, ""), node)) &&
+               !waits_elsewhere(d, c, node);
 }
 
 bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain *cd, const char *node) {
@@ -113,7 +182,7 @@ bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain
                 /* A state that is not known may be harmless on this node. */
                 if (node && condition_status_decode(c->status) != STATUS_FALSE)
                         continue;
-                if (!node || delays_node(c, node))
+                if (!node || delays_node(d, c, node))
                         any = diagnose_condition(d, cd, c, node) || any;
         }
         return any;
@@ -138,6 +207,15 @@ bool domain_diagnose_shared_claim(struct diagnosis *d, const struct compute_doma
         return domain_diagnose_template(d, cd);
 }
 
+bool domain_diagnose_deletion(struct diagnosis *d, const struct compute_domain *cd) {
+        if (!cd->o.meta.deleted)
+                return false;
+        if (!domain_diagnose_template(d, cd))
+                diagnosis_add(d, reason_find_anchor("domain-deleting"), NULL,
+                              "ComputeDomain %s is being deleted", cd->o.meta.name);
+        return true;
+}
+
 /* A node, judged by the rules of the controller. */
 static void line_member(struct diagnosis *d, const struct member *m) {
         enum term_mark mark = m->why == MEMBER_READY                                  ? TERM_OK
@@ -153,8 +231,8 @@ static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
         for (size_t i = 0; i < cd->n_conditions; i++) {
                 const struct cd_condition *c = &cd->conditions[i];
                 enum term_mark m = condition_status_decode(c->status) == STATUS_TRUE ? TERM_OK
-                                   : !is_judged(c) || is_harmless(d->v, c)           ? TERM_WAIT
-                                                                                     : TERM_BAD;
+                                   : is_problem(d->v, cd, c)                         ? TERM_BAD
+                                                                                     : TERM_WAIT;
                 diagnosis_line(d, m, c->type, "%s%s%s", str_or(c->reason, str_or(c->status, "")),
                                c->message && *c->message ? ": " : "", str_or(c->message, ""));
         }
@@ -173,9 +251,20 @@ static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
         }
 }
 
+/* What only a controller does, and has not been done for a minute; NULL: nothing. */
+static const char *lacking_work(const struct diagnosis *d, const struct compute_domain *cd) {
+        enum { CONTROLLER_S = 60 };
+        int64_t now = d->v->source->now, deleted = cd->o.meta.deleted;
+        return !cd->status && now - cd->o.meta.created > CONTROLLER_S
+                       ? "written the status of the ComputeDomain"
+               : deleted && now - deleted > CONTROLLER_S ? "ended the ComputeDomain, or written why it waits"
+                                                         : NULL;
+}
+
 bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name) {
         diagnosis_needs(d, VIEW_DOMAINS, ns);
         view_read(d->v, VIEW_FABRICS, NULL);
+        view_find_driver(d->v);
         const struct compute_domain *cd = view_find(d->v, VIEW_DOMAINS, ns, name);
         if (!cd)
                 return false;
@@ -189,10 +278,11 @@ bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name) {
                                                  : "");
         domain_lines(d, cd);
         bool any = domain_diagnose_conditions(d, cd, NULL);
-        if (!cd->status && d->v->source->now - cd->o.meta.created > 60) {
+        const char *lacks = lacking_work(d, cd);
+        if (lacks && (!any || !cd->status)) {
                 if (!controller_diagnose(d))
-                        diagnosis_possible(d, reason_cause(CAUSE_NO_CONTROLLER),
-                                           "no controller has written the status of the ComputeDomain");
+                        diagnosis_possible(d, reason_cause(CAUSE_NO_CONTROLLER), "no controller has %s",
+                                           lacks);
                 any = true;
         }
         d->fine = !any;

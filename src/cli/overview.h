@@ -8,7 +8,7 @@
 int overview_add(struct cli *c, struct view *v);
 
 /* Whether a person should look at the ComputeDomain, and the message that shows why; "": there is none. */
-bool overview_fails(const struct compute_domain *cd);
+bool overview_fails(const struct view *v, const struct compute_domain *cd);
 const char *overview_message(struct view *v, const struct compute_domain *cd);
 /* "all found", "connecting", "some missing", or "-": not applicable. */
 const char *overview_peers(const struct view *v, const struct compute_domain *cd);

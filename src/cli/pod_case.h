@@ -16,6 +16,10 @@ struct pod_case {
         const char *domain_uid;           /* of its ComputeDomain; NULL: not known */
         const struct compute_domain *cd;
         const char *cd_name; /* its name, from whatever object names it; NULL: not known */
+        /* The ComputeDomain for which the controller has to create the claim that the pod names; NULL: none
+         */
+        const struct compute_domain *named;
+        bool shared;         /* the claim is for the device that pods on several nodes share */
         const char *near;    /* the pod's node, or that of a placed pod of the same workload; NULL: none */
         const char *clique; /* the partition of `near`; NULL: unknown, or not asked yet (pod_case_clique()) */
         size_t n_siblings, n_placed;        /* pods of the same workload with this one; those with a node */
@@ -41,6 +45,9 @@ bool named_claim_diagnose(struct pod_case *c);
 /* Adds the cause why a pod with CD_LABEL_AUTO or GROVE_ANNOTATION names no claim. Returns whether it is such
  * a pod. */
 bool named_claim_diagnose_label(struct pod_case *c);
+/* Adds the cause that the claim that the pod names has the name of a shared claim, but another owner. Returns
+ * whether it has. */
+bool named_claim_diagnose_taken(struct pod_case *c);
 /* Adds the cause that the ComputeDomain of a pod with the label is that of an earlier workload, and is being
  * deleted. Returns whether it is. */
 bool named_claim_diagnose_ending(struct pod_case *c);
@@ -53,12 +60,21 @@ bool domain_diagnose_conditions(struct diagnosis *d, const struct compute_domain
 /* Whether the condition reports missing peers, but only since a time in which the daemons have not yet looked
  * for them again. */
 bool domain_is_connecting(const struct view *v, const struct cd_condition *c);
+/* The condition of this type; NULL: there is none. */
+const struct cd_condition *domain_condition(const struct compute_domain *cd, const char *type);
+/* Whether the condition reports a problem. A ComputeDomain that no pod uses yet has none, although nodes are
+ * missing or its start gate is closed. The DaemonSets must have been read. */
+bool domain_condition_fails(const struct view *v, const struct compute_domain *cd,
+                            const struct cd_condition *c);
 /* Adds the cause from the condition Ready if it explains why the claim template is missing. */
 bool domain_diagnose_template(struct diagnosis *d, const struct compute_domain *cd);
 /* Adds the cause from the conditions SharedClaimAvailable and Ready if it explains why the shared claim is
  * missing. */
 bool domain_diagnose_shared_claim(struct diagnosis *d, const struct compute_domain *cd);
-/* Adds the cause from one condition, unless it is True or harmless. Returns whether there is one. */
+/* Adds the cause why the template or the claim of a ComputeDomain that is being deleted does not exist.
+ * Returns whether it is being deleted. */
+bool domain_diagnose_deletion(struct diagnosis *d, const struct compute_domain *cd);
+/* Adds the cause from one condition, if domain_condition_fails(). Returns whether it does. */
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c);
 /* Adds the cause that no controller is ready. Returns whether that is known. */

@@ -219,12 +219,13 @@ static void page_rack(struct racks_page *p, const struct inventory_rack *r) {
 
 static void page_domain(struct racks_page *p, const struct compute_domain *cd) {
         struct arena *a = p->v->a;
-        bool fails = overview_fails(cd);
+        const char *tag = overview_fails(p->v, cd)                           ? "td class=\"bad\""
+                          : domain_status_decode(cd->status) == DOMAIN_READY ? "td class=\"good\""
+                                                                             : "td class=\"wait\"";
         buf_adds(p->out, "<tr><th scope=\"row\">");
         page_key(p, arena_printf(a, "%s/%s", cd->o.meta.ns, cd->o.meta.name));
         buf_adds(p->out, "</th>");
-        page_element(p, fails ? "td class=\"bad\"" : "td class=\"good\"",
-                     cd->o.meta.deleted ? "Deleting" : str_or(cd->status, "no status"));
+        page_element(p, tag, cd->o.meta.deleted ? "Deleting" : str_or(cd->status, "no status"));
         page_element(p, "td",
                      cd->nodes_wanted ? arena_printf(a, "%lld of %lld ready", (long long)cd->nodes_ready,
                                                      (long long)cd->nodes_wanted)
@@ -293,10 +294,12 @@ static void page_problems(struct racks_page *p) {
                                      arena_printf(p->v->a, "%s: %s",
                                                   str_or(f->conditions[i].type, "a condition"),
                                                   str_or(f->conditions[i].message, "")));
-        VIEW_EACH(p->v, VIEW_DOMAINS, struct compute_domain, cd)
-        if (overview_fails(cd))
-                page_problem(p, &n, arena_printf(p->v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name),
-                             str_or(overview_message(p->v, cd), "not Ready"));
+        VIEW_EACH(p->v, VIEW_DOMAINS, struct compute_domain, cd) {
+                const char *message = overview_message(p->v, cd);
+                if (overview_fails(p->v, cd))
+                        page_problem(p, &n, arena_printf(p->v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name),
+                                     *message ? message : "not Ready");
+        }
         const char *unread = page_unread(p);
         if (n)
                 buf_adds(p->out, "</ul>\n");

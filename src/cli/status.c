@@ -102,15 +102,8 @@ static void judge_nodes(struct overview *o) {
 
 /* ---- ComputeDomains ---- */
 
-static const struct cd_condition *overview_condition(const struct compute_domain *cd, const char *type) {
-        for (size_t i = 0; i < cd->n_conditions; i++)
-                if (streq(cd->conditions[i].type, type))
-                        return &cd->conditions[i];
-        return NULL;
-}
-
 const char *overview_peers(const struct view *v, const struct compute_domain *cd) {
-        const struct cd_condition *c = overview_condition(cd, CONDITION_PEERS_CONNECTED);
+        const struct cd_condition *c = domain_condition(cd, CONDITION_PEERS_CONNECTED);
         return !c                                                  ? "-"
                : condition_status_decode(c->status) == STATUS_TRUE ? "all found"
                : domain_is_connecting(v, c)                        ? "connecting"
@@ -134,27 +127,37 @@ static bool shows(const struct overview *o, const struct compute_domain *cd) {
         return !o->ns || streq(cd->o.meta.ns, o->ns);
 }
 
-static bool is_not_ready(const struct compute_domain *cd) {
-        const struct cd_condition *c = overview_condition(cd, CONDITION_READY);
-        return domain_status_decode(cd->status) != DOMAIN_READY && !(c && streq(c->reason, REASON_NO_NODES));
+/* A ComputeDomain without the condition is new, or has the schema of the Go driver. */
+static bool is_not_ready(const struct view *v, const struct compute_domain *cd) {
+        const struct cd_condition *c = domain_condition(cd, CONDITION_READY);
+        return domain_status_decode(cd->status) != DOMAIN_READY && (!c || domain_condition_fails(v, cd, c));
 }
 
-/* The condition that exists while pods wait for a channel device; NULL: none wait. */
-static const struct cd_condition *shortage_of(const struct compute_domain *cd) {
-        const struct cd_condition *c = overview_condition(cd, CONDITION_CHANNEL_AVAILABLE);
-        return c && condition_status_decode(c->status) == STATUS_FALSE ? c : NULL;
-}
-
-bool overview_fails(const struct compute_domain *cd) {
-        return is_not_ready(cd) || shortage_of(cd);
+bool overview_fails(const struct view *v, const struct compute_domain *cd) {
+        if (is_not_ready(v, cd))
+                return true;
+        for (size_t i = 0; i < cd->n_conditions; i++)
+                if (!streq(cd->conditions[i].type, CONDITION_READY) &&
+                    domain_condition_fails(v, cd, &cd->conditions[i]))
+                        return true;
+        return false;
 }
 
 const char *overview_message(struct view *v, const struct compute_domain *cd) {
-        const struct cd_condition *c = overview_condition(cd, CONDITION_READY), *x = shortage_of(cd);
-        const char *ready = is_not_ready(cd) && c ? str_or(c->message, c->reason) : "";
-        return x ? arena_printf(v->a, "%s%s%s: %s", ready, *ready ? "; " : "",
-                                str_or(x->reason, CONDITION_CHANNEL_AVAILABLE), str_or(x->message, ""))
-                 : ready;
+        const struct cd_condition *c = domain_condition(cd, CONDITION_READY);
+        bool waits = c && domain_status_decode(cd->status) != DOMAIN_READY;
+        const char *ready = waits && !streq(c->reason, REASON_NO_NODES) ? str_or(c->message, c->reason) : "",
+                   *text = ready;
+        for (size_t i = 0; i < cd->n_conditions; i++) {
+                c = &cd->conditions[i];
+                /* A node that is not ready has no peers, and Ready may have the same message. */
+                bool known = streq(c->type, CONDITION_READY) || streq(c->message, ready) ||
+                             (*ready && streq(c->type, CONDITION_PEERS_CONNECTED));
+                if (!known && domain_condition_fails(v, cd, c))
+                        text = arena_printf(v->a, "%s%s%s: %s", text, *text ? "; " : "",
+                                            str_or(c->reason, c->type), str_or(c->message, ""));
+        }
+        return text;
 }
 
 static void domains_table(struct overview *o) {
@@ -167,9 +170,13 @@ static void domains_table(struct overview *o) {
         VIEW_EACH(o->v, VIEW_DOMAINS, struct compute_domain, cd) {
                 if (!shows(o, cd))
                         continue;
-                bool fails = overview_fails(cd);
+                bool fails = overview_fails(o->v, cd);
                 term_cell(&x, arena_printf(a, "%s/%s", cd->o.meta.ns, cd->o.meta.name));
-                term_cell_marked(&x, fails ? TERM_BAD : TERM_OK,
+                bool ready = domain_status_decode(cd->status) == DOMAIN_READY;
+                term_cell_marked(&x,
+                                 fails   ? TERM_BAD
+                                 : ready ? TERM_OK
+                                         : TERM_WAIT,
                                  cd->o.meta.deleted ? "Deleting" : str_or(cd->status, "-"));
                 term_cell(&x, cd->nodes_wanted ? arena_printf(a, "%lld/%lld", (long long)cd->nodes_ready,
                                                               (long long)cd->nodes_wanted)
@@ -294,7 +301,7 @@ int overview_add(struct cli *c, struct view *v) {
         judge_nodes(&o);
         VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd) {
                 n_domains += shows(&o, cd);
-                if (shows(&o, cd) && overview_fails(cd))
+                if (shows(&o, cd) && overview_fails(v, cd))
                         add_problem(&o, arena_printf(v->a, "computedomain/%s -n %s", cd->o.meta.name,
                                                      cd->o.meta.ns));
         }

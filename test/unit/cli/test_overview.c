@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "api/resources.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/command_table.h"
+#include "cli/pod_case.h"
 #include "cli/racks_html.h"
 #include "unit/golden.h"
 #include "world/cluster.h"
@@ -99,7 +101,7 @@ static void status_shows_peers_as_connecting_until_the_daemons_have_looked_again
         _cleanup_(freep) char *young = xasprintf(status, "11:59:30Z"), *old = xasprintf(status, "11:59:00Z");
         cluster_domain(cluster, "team-a", "llm-70b", LLM, young);
         cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, old);
-        assert_int_equal(run_command_on(&command_status, "cli-status-connecting.txt"), COMMAND_FINE);
+        assert_int_equal(run_command_on(&command_status, "cli-status-connecting.txt"), COMMAND_PROBLEM);
 }
 
 static void status_shows_a_tenant_its_own_domains(void **state) {
@@ -127,17 +129,114 @@ static void a_computedomain_whose_pods_wait_for_a_channel_is_a_problem(void **st
         assert_int_equal(run_command_on(&command_status, "cli-status-shortage.txt"), COMMAND_PROBLEM);
 }
 
-static void version_has(const char *text) {
+/* The caller frees the page. */
+static char *page_of(struct cluster *c) {
+        struct buf b = BUF_INIT(TERM_OUT_MAX);
+        struct inventory inv;
+        struct view v;
+        view_init(&v, cluster_source(c));
+        inventory_make(&v, "team-b", &inv);
+        racks_html(&v, &inv, &b);
+        view_done(&v);
+        return buf_steal(&b);
+}
+
+/* Runs a command. Its output contains the text. */
+static void command_has(const struct command *command, int code, const char *text) {
         struct cli c = { .a = arena_new(1024),
                          .source = cluster_source(cluster),
                          .t = { .out = BUF_INIT(TERM_OUT_MAX) } };
         view_init(&c.v, c.source);
-        assert_int_equal(command_version.run(&c), COMMAND_FINE);
-        if (!strstr(buf_str(&c.t.out), text))
-                fail_msg("no '%s' in: %s", text, buf_str(&c.t.out));
+        int r = command->run(&c);
+        if (r != code || !strstr(buf_str(&c.t.out), text))
+                fail_msg("exit code %d, or no '%s' in: %s", r, text, buf_str(&c.t.out));
         view_done(&c.v);
         buf_done(&c.t.out);
         arena_free(c.a);
+}
+
+#define CONDITION(type, status, reason, message)                                                             \
+        "{'type':'" type "','status':'" status "','reason':'" reason "','message':'" message "'}"
+#define ADMITTED "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'Admitted'},"
+
+/* failure: IMEX of a host is down and Ready is True, as with host-managed IMEX -> `status` reports a problem
+ */
+static void status_reports_each_condition_that_is_a_problem(void **state) {
+        (void)state;
+        static const struct {
+                const char *status, *text;
+        } cases[] = {
+                { ADMITTED CONDITION("HostIMEXHealthy", "False", "HostIMEXDown", "a0 is DOWN: -") "]",
+                  "HostIMEXDown: a0 is DOWN: -" },
+                { ADMITTED CONDITION("HostIMEXHealthy", "False", "HostIMEXDegraded", "a0 is DEGRADED: -") "]",
+                  "HostIMEXDegraded: a0 is DEGRADED: -" },
+                { ADMITTED CONDITION("IMEXHealthy", "False", "IMEXDown", "a0 is DOWN: -") "]",
+                  "IMEXDown: a0 is DOWN: -" },
+                { ADMITTED CONDITION("ChannelAssigned", "False", "Waiting", "none on rack-a yet") "]",
+                  "Waiting: none on rack-a yet" },
+                { ADMITTED CONDITION("SharedClaimAvailable", "False", "NoChannelOffered", "no label") "]",
+                  "NoChannelOffered: no label" },
+                { ADMITTED CONDITION("SharedClaimAvailable", "False", "SharedClaimsNotSupported", "old") "]",
+                  "SharedClaimsNotSupported: old" },
+                { ADMITTED CONDITION("StartGateOpen", "False", "StartGateInvalid", "no number") "]",
+                  "StartGateInvalid: no number" },
+                { ADMITTED CONDITION("IMEXHealthy", "True", "IMEXUp", "-") "," CONDITION(
+                          "StartGateOpen", "False", "StartGateClosed", "1 of 4") "]",
+                  "StartGateClosed: 1 of 4" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, cases[i].status);
+                command_has(&command_status, COMMAND_PROBLEM, cases[i].text);
+                _cleanup_(freep) char *page = page_of(cluster);
+                assert_non_null(strstr(page, cases[i].text));
+        }
+}
+
+static void a_computedomain_without_pods_is_no_problem(void **state) {
+        (void)state;
+        static const char *const cases[] = {
+                ADMITTED CONDITION("HostIMEXHealthy", "Unknown", "NoNodes", "-") "," CONDITION(
+                        "ChannelAssigned", "Unknown", "NoNodes",
+                        "-") "," CONDITION("StartGateOpen", "False", "StartGateClosed", "0 of 4") "]",
+                "'status':'NotReady','conditions':[" CONDITION(
+                        "Ready", "False", "NodesMissing",
+                        "0 nodes") "," CONDITION("PeersConnected", "Unknown", "NoFabricNodes",
+                                                 "-") "," CONDITION("StartGateOpen", "False",
+                                                                    "StartGateClosed", "0 of 4") "]",
+        };
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct diagnosis d = { 0 };
+                struct view v;
+                cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, cases[i]);
+                command_has(&command_status, COMMAND_FINE, i ? "0 nodes" : "Ready");
+                /* What `doctor` asks. */
+                view_init(&v, cluster_source(cluster));
+                view_read(&v, VIEW_DOMAINS, NULL);
+                d.v = &v;
+                d.a = v.a;
+                VIEW_EACH(&v, VIEW_DOMAINS, struct compute_domain, cd)
+                for (size_t k = 0; k < cd->n_conditions; k++)
+                        assert_false(domain_diagnose_condition(&d, cd, &cd->conditions[k]));
+                view_done(&v);
+        }
+}
+
+/* Its other conditions are not written any more. */
+static void a_computedomain_that_is_being_deleted_is_judged_by_its_condition_ready(void **state) {
+        (void)state;
+        static const char deleting[] =
+                "{'metadata':{'namespace':'team-b','name':'bench','uid':'" CLUSTER_BENCH
+                "','deletionTimestamp':'2026-11-27T11:59:50Z'},'spec':{'numNodes':0},'status':{'status':'%s',"
+                "'conditions':[{'type':'Ready','status':'%s','reason':'%s','message':'m'}," CONDITION(
+                        "PeersConnected", "False", "PeersMissing", "a0") "]}}";
+        cluster_put(cluster, &kube_compute_domains, deleting, "Ready", "True", "AllNodesReady");
+        command_has(&command_status, COMMAND_FINE, "Deleting");
+        cluster_put(cluster, &kube_compute_domains, deleting, "NotReady", "False", "DeletionWaiting");
+        command_has(&command_status, COMMAND_PROBLEM, "Deleting");
+}
+
+static void version_has(const char *text) {
+        command_has(&command_version, COMMAND_FINE, text);
 }
 
 static void the_go_driver_is_not_mistaken_for_this_driver(void **state) {
@@ -167,18 +266,6 @@ static void racks_show_who_uses_which_node(void **state) {
 }
 
 /* ---- the page ---- */
-
-/* The caller frees the page. */
-static char *page_of(struct cluster *c) {
-        struct buf b = BUF_INIT(TERM_OUT_MAX);
-        struct inventory inv;
-        struct view v;
-        view_init(&v, cluster_source(c));
-        inventory_make(&v, "team-b", &inv);
-        racks_html(&v, &inv, &b);
-        view_done(&v);
-        return buf_steal(&b);
-}
 
 static void the_page_shows_racks_nodes_channels_and_problems(void **state) {
         (void)state;
@@ -265,6 +352,34 @@ static void a_page_without_all_lists_does_not_deny_problems(void **state) {
         assert_non_null(strstr(partial, "Not all objects could be read: computedomainfabrics, pods</p>"));
 }
 
+/* The plugin reports the channels that its node holds. A shared claim names no node. */
+static void racks_show_computedomains_with_shared_claims(void **state) {
+        (void)state;
+        cluster_assign_channels(cluster);
+        cluster_put(cluster, &kube_compute_domains,
+                    "{'metadata':{'namespace':'team-a','name':'llm','uid':'" LLM
+                    "'},'spec':{'numNodes':0,'channel':{'resourceClaim':{'name':'llm'}}},'status':{'status':"
+                    "'Ready'}}");
+        cluster_claim(cluster, "team-b", "b-0.channel", CLUSTER_BENCH, "a1");
+        for (size_t i = 0; i < 2; i++)
+                cluster_put(cluster, &kube_pods,
+                            "{'metadata':{'namespace':'" CLUSTER_NS
+                            "','name':'compute-domains-kubelet-plugin-a%zu','annotations':{"
+                            "'" IMEX_ANNOTATION_HOST_CHANNELS "':'{\\u0022" CLUSTER_A
+                            "\\u0022:{\\u0022uid\\u0022:\\u0022\\u0022,\\u0022channelCount\\u0022:2048,"
+                            "\\u0022held\\u0022:{\\u00227\\u0022:\\u0022" LLM
+                            "\\u0022,\\u00228\\u0022:\\u0022" CLUSTER_BENCH
+                            "\\u0022}}}'}},'spec':{'nodeName':'a%zu','containers':[{'name':'compute-domains',"
+                            "'command':['compute-domain-kubelet-plugin']}]},'status':{'phase':'Running',"
+                            "'conditions':[{'type':'Ready','status':'True'}]}}",
+                            i, i);
+        assert_int_equal(run_command_on(&command_racks, "cli-racks-shared.txt"), COMMAND_FINE);
+        _cleanup_(freep) char *page = page_of(cluster);
+        assert_non_null(strstr(page, "team-a/llm <span class=\"dim\">shared claim</span>"));
+        options.output = "json";
+        command_has(&command_racks, COMMAND_FINE, "\"usedBy\":[\"team-b/bench\",\"team-a/llm\"]");
+}
+
 static void racks_need_cluster_rights(void **state) {
         (void)state;
         cluster_confine(cluster, "team-b");
@@ -288,6 +403,9 @@ int main(void) {
                 T(status_shows_peers_as_connecting_until_the_daemons_have_looked_again),
                 T(status_shows_a_tenant_its_own_domains),
                 T(a_computedomain_whose_pods_wait_for_a_channel_is_a_problem),
+                T(status_reports_each_condition_that_is_a_problem),
+                T(a_computedomain_without_pods_is_no_problem),
+                T(a_computedomain_that_is_being_deleted_is_judged_by_its_condition_ready),
                 T(the_go_driver_is_not_mistaken_for_this_driver),
                 T(status_without_any_right_has_its_own_exit_code),
                 T(racks_show_who_uses_which_node),
@@ -296,6 +414,7 @@ int main(void) {
                 T(texts_of_objects_are_escaped_on_the_page),
                 T(a_page_without_nodes_is_complete),
                 T(a_page_without_all_lists_does_not_deny_problems),
+                T(racks_show_computedomains_with_shared_claims),
                 T(racks_need_cluster_rights),
                 T(the_page_of_the_documentation_is_current),
         };
