@@ -6,6 +6,12 @@
 #include "api/states.h"
 #include "cli/pod_case.h"
 
+/* The plugin that reports the state of its host's IMEX, or why the state is unknown; NULL: none does. */
+static const struct plugin_pod *node_host_imex(const struct diagnosis *d, const struct inventory_node *x) {
+        const struct plugin_pod *p = d->v->hosts && x->plugin ? x->plugin->plugin : NULL;
+        return p && (plugin_pod_reports(p) || (p->host_reason && pod_object_ready(x->plugin))) ? p : NULL;
+}
+
 static void node_lines(struct diagnosis *d, const struct inventory_node *x) {
         const struct node *n = &x->node->node;
         diagnosis_line(d, node_ready(n) ? TERM_OK : TERM_BAD, "node", "%s%s",
@@ -34,8 +40,41 @@ static void node_lines(struct diagnosis *d, const struct inventory_node *x) {
                                "IMEX", "%s%s%s", str_or(p->state, "no report yet"), p->reason ? ": " : "",
                                p->reason ? p->reason : "");
         }
+        const struct plugin_pod *host = node_host_imex(d, x);
+        if (host)
+                diagnosis_line(d, host_state_decode(host->host_state) == HOST_UP ? TERM_OK : TERM_BAD,
+                               "host's IMEX", "%s%s%s", str_or(host->host_state, "unknown"),
+                               host->host_reason ? ": " : "", str_or(host->host_reason, ""));
         for (size_t i = 0; i < x->n_holders; i++)
                 diagnosis_line(d, TERM_OK, "used by", "%s", inventory_user(d->v, x->holders[i]));
+        for (size_t i = 0; i < x->n_sharers; i++)
+                diagnosis_line(d, TERM_OK, "used by", "%s, with a shared claim", x->sharers[i]);
+}
+
+/* The Event, unless another one has ended it. */
+static void add_event_of_host(struct diagnosis *d, const struct inventory_node *x, const char *reason) {
+        static const char *const ends[] = { REASON_HOST_IMEX_STOPPED, REASON_HOST_IMEX_UP,
+                                            REASON_HOST_IMEX_DEGRADED, REASON_HOST_IMEX_UNKNOWN };
+        const struct event_object *e = view_event(d->v, "Node", NULL, x->name, NULL, reason);
+        for (size_t i = 0; e && i < ARRAY_LEN(ends); i++) {
+                const struct event_object *end = view_event(d->v, "Node", NULL, x->name, NULL, ends[i]);
+                if (end && event_object_time(end) >= event_object_time(e))
+                        return;
+        }
+        if (e)
+                diagnosis_add(d, reason_find(REASON_OF_NODE, reason), NULL, "%s",
+                              str_or(e->message, e->reason));
+}
+
+/* The report of the plugin, which is newer than each Event. Events are deleted after an hour. */
+static void add_report_of_host(struct diagnosis *d, const struct inventory_node *x, enum host_state state,
+                               const char *reason) {
+        const struct plugin_pod *p = node_host_imex(d, x);
+        if (p && host_state_decode(p->host_state) == state)
+                diagnosis_add(d, reason_find(REASON_OF_NODE, reason), NULL,
+                              "the state of nvidia-imex on the host %s is %s%s%s", x->name,
+                              str_or(p->host_state, "unknown"), p->host_reason ? ": " : "",
+                              str_or(p->host_reason, ""));
 }
 
 void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x) {
@@ -63,14 +102,10 @@ void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x) {
         if (r)
                 diagnosis_add(d, r, NULL, "IMEX on %s is %s: %s", x->name, str_or(daemon->state, "not ready"),
                               daemon->reason);
-        for (size_t i = 0; i < ARRAY_LEN(events); i++) {
-                const struct event_object *e = view_event(d->v, "Node", NULL, x->name, NULL, events[i]);
-                const char *over = i ? REASON_HOST_IMEX_UP : REASON_HOST_IMEX_STOPPED;
-                const struct event_object *end = view_event(d->v, "Node", NULL, x->name, NULL, over);
-                if (e && (!end || event_object_time(end) < event_object_time(e)))
-                        diagnosis_add(d, reason_find(REASON_OF_NODE, events[i]), NULL, "%s",
-                                      str_or(e->message, e->reason));
-        }
+        if (node_host_imex(d, x))
+                add_report_of_host(d, x, HOST_DOWN, REASON_HOST_IMEX_DOWN);
+        for (size_t i = 0; !node_host_imex(d, x) && i < ARRAY_LEN(events); i++)
+                add_event_of_host(d, x, events[i]);
         if (x->node && streq(x->node->node.imex_daemon, "true"))
                 daemon_diagnose(d, x->name);
 }
@@ -97,8 +132,11 @@ bool node_diagnose(struct diagnosis *d, const char *name) {
                 return true;
         }
         node_lines(d, &x);
-        if (complete)
+        if (complete) {
                 node_diagnose_causes(d, &x);
+                add_report_of_host(d, &x, HOST_DEGRADED, REASON_HOST_IMEX_DEGRADED);
+                add_report_of_host(d, &x, HOST_UNKNOWN, REASON_HOST_IMEX_UNKNOWN);
+        }
         d->fine = complete && d->n_causes == 0;
         return true;
 }
