@@ -37,7 +37,8 @@ static void add_auto_domains_off(struct pod_case *c) {
 static void diagnose_claim_of_domain(struct pod_case *c, const struct compute_domain *cd) {
         const struct reason *r = reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_SHARED_CLAIM_PENDING);
         static const char text[] = "ComputeDomain %s exists, but its claim %s does not yet";
-        if (domain_diagnose_shared_claim(c->d, cd) || controller_diagnose(c->d))
+        if (domain_diagnose_deletion(c->d, cd) || domain_diagnose_shared_claim(c->d, cd) ||
+            controller_diagnose(c->d))
                 return;
         if (diagnosis_needs(c->d, VIEW_DEPLOYMENTS, NULL)) {
                 diagnosis_add(c->d, r, NULL, text, cd->o.meta.name, c->asks->claim);
@@ -114,6 +115,16 @@ bool named_claim_diagnose(struct pod_case *c) {
         else
                 diagnosis_add(c->d, reason_cause(CAUSE_CLAIM_NOT_FOUND), NULL,
                               "no claim \"%s\" in namespace %s", c->asks->claim, ns);
+        return true;
+}
+
+bool named_claim_diagnose_taken(struct pod_case *c) {
+        if (!c->named || c->named->o.meta.deleted || !c->claim ||
+            streq(claim_domain_owner(&c->claim->claim), c->named->o.meta.uid))
+                return false;
+        diagnosis_add(c->d, reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_CLAIM_NAME_TAKEN), NULL,
+                      "the driver did not create the claim %s for ComputeDomain %s, which needs that name",
+                      c->asks->claim, c->named->o.meta.name);
         return true;
 }
 

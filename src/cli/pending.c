@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "cli/doctor_kinds.h"
 #include "cli/placement.h"
 #include "cli/pod_case.h"
+#include "model/rack.h"
 #include "rules/message.h"
 
 /* ---- the claim template ---- */
@@ -60,6 +62,50 @@ static void diagnose_missing_template(struct pod_case *c) {
         }
 }
 
+/* Whether a ComputeDomain has the name of the rack, so that the rack gets none in this namespace. */
+static bool diagnose_rack_name(struct pod_case *c, const char *rack) {
+        const struct compute_domain *cd = view_find(c->v, VIEW_DOMAINS, c->pod->o.meta.ns, rack);
+        if (!cd || cd->rack)
+                return false;
+        diagnosis_add(c->d, reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_RACK_NAME_TAKEN), NULL,
+                      "the ComputeDomain %s has the name of the rack whose claim template the pod needs, but "
+                      "does not belong to the rack",
+                      rack);
+        return true;
+}
+
+/* Why the namespace has no ComputeDomain for the rack whose claim template the pod names. */
+static bool diagnose_rack_template(struct pod_case *c) {
+        const char *ns = c->pod->o.meta.ns, *name = c->template_name, *rack;
+        const struct event_object **list;
+        if (!str_starts(name, RACK_TEMPLATE_PREFIX))
+                return false;
+        rack = name + strlen(RACK_TEMPLATE_PREFIX);
+        if (diagnose_rack_name(c, rack))
+                return true;
+        view_read(c->v, VIEW_EVENTS, "default"); /* of Namespaces */
+        for (size_t i = 0, n = view_events(c->v, "Namespace", NULL, ns, NULL, &list); i < n; i++) {
+                const struct reason *r = reason_find(REASON_OF_NAMESPACE, list[i]->reason);
+                if (!r || !list[i]->message || !strstr(list[i]->message, rack))
+                        continue;
+                diagnosis_add(c->d, r, NULL, "%s", list[i]->message);
+                return true;
+        }
+        view_find_driver(c->v);
+        view_read_one(c->v, VIEW_NAMESPACES, NULL, ns);
+        const struct namespace_object *o = view_find(c->v, VIEW_NAMESPACES, NULL, ns);
+        if (!o || streq(ns, c->v->driver_ns) || jd_pair_get(o->labels, o->n_labels, CD_LABEL_RACK_DOMAINS))
+                return false;
+        diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND),
+                      arena_printf(c->d->a,
+                                   "if %s is a rack, ask a cluster admin: kubectl label namespace "
+                                   "%s " CD_LABEL_RACK_DOMAINS "=enabled",
+                                   rack, term_shell_word(c->d->a, ns)),
+                      "no claim template \"%s\" in namespace %s, which has no label " CD_LABEL_RACK_DOMAINS,
+                      name, ns);
+        return true;
+}
+
 /* The pod has no claim because its template does not exist. */
 static void diagnose_template(struct pod_case *c) {
         const char *ns = c->pod->o.meta.ns;
@@ -68,7 +114,7 @@ static void diagnose_template(struct pod_case *c) {
                               "the cluster has no ComputeDomains: the driver is not installed");
                 return;
         }
-        if (c->cd && domain_diagnose_template(c->d, c->cd))
+        if (c->cd && (domain_diagnose_deletion(c->d, c->cd) || domain_diagnose_template(c->d, c->cd)))
                 return;
         if (c->cd && controller_diagnose(c->d))
                 return;
@@ -76,6 +122,8 @@ static void diagnose_template(struct pod_case *c) {
                 diagnose_missing_template(c);
                 return;
         }
+        if (diagnose_rack_template(c))
+                return;
         const char *similar = similar_template(c);
         if (similar)
                 diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND),
@@ -140,6 +188,7 @@ static bool has_affinity(const struct pod_object *p) {
 struct candidates {
         const char *clique, *rack;    /* NULL: any */
         const struct pod_object *pod; /* limits them to those on which it may run; NULL: any */
+        bool shared;                  /* the device of shared claims, for any number of pods */
         size_t nodes, offered, free, seats, used;
         const char *last; /* the name of one of them; NULL: there is none */
 };
@@ -149,6 +198,11 @@ static bool is_candidate(const struct candidates *x, const struct inventory_node
                (!x->pod || placement_judge(x->pod, n->node) == PLACEMENT_ALLOWED);
 }
 
+/* The ResourceSlice of the shared device selects this label. */
+static bool offers_shared(const struct node_object *n) {
+        return n && streq(jd_pair_get(n->labels, n->n_labels, CD_LABEL_SHARED), "true");
+}
+
 static void count_candidates(const struct inventory *inv, struct candidates *x) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 const struct inventory_node *n = &inv->nodes[i];
@@ -156,6 +210,12 @@ static void count_candidates(const struct inventory *inv, struct candidates *x) 
                         continue;
                 x->nodes++;
                 x->last = n->name;
+                if (x->shared) {
+                        bool offers = offers_shared(n->node);
+                        x->offered += offers;
+                        x->free += offers && inventory_is_up(n);
+                        continue;
+                }
                 if (!n->seats)
                         continue;
                 x->offered++;
@@ -261,6 +321,10 @@ static bool needs_gpus(const struct pod_case *c) {
         }
         return limits_gpus(c->pod->containers, c->pod->n_containers) ||
                limits_gpus(c->pod->init_containers, c->pod->n_init_containers);
+}
+
+static bool says(const struct pod_case *c, const char *words) {
+        return c->waits && strstr(c->waits, words);
 }
 
 /* Whether the scheduler also gives reasons that concern neither channels nor GPUs. */
@@ -398,13 +462,132 @@ static void channels_possible(struct pod_case *c) {
                 diagnosis_possible(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), "not enough GPUs are free");
 }
 
-static bool says(const struct pod_case *c, const char *words) {
-        return c->waits && strstr(c->waits, words);
+/* ---- shared claims ---- */
+
+/* Pods that have reserved the claim need no other place in it. */
+static bool is_reserved(const struct pod_case *c) {
+        const struct claim *x = c->claim ? &c->claim->claim : NULL;
+        for (size_t i = 0; x && i < x->n_consumers; i++)
+                if (claim_consumer_is_group(&x->consumers[i]) ||
+                    streq(x->consumers[i].uid, c->pod->o.meta.uid))
+                        return true;
+        return false;
+}
+
+/* Why no pod can use the claim, as the controller reports it. */
+static bool diagnose_shared_condition(struct pod_case *c) {
+        const struct cd_condition *x =
+                c->cd ? domain_condition(c->cd, CONDITION_SHARED_CLAIM_AVAILABLE) : NULL;
+        if (!x || condition_status_decode(x->status) != STATUS_FALSE ||
+            streq(x->reason, REASON_GROUP_ON_ONE_NODE) ||
+            (streq(x->reason, REASON_CLAIM_FULL) && is_reserved(c)))
+                return false;
+        return domain_diagnose_condition(c->d, c->cd, x);
+}
+
+static void shared_possible(struct pod_case *c) {
+        diagnosis_possible(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
+                           "the nodes that the pod may use do not have the label " CD_LABEL_SHARED
+                           ", which the driver sets where IMEX is ready");
+        if (needs_gpus(c) || says(c, "Insufficient nvidia.com/gpu"))
+                diagnosis_possible(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), "not enough GPUs are free");
+}
+
+/* Names the cause from complete lists. Any number of pods can use the device of a node. */
+static void diagnose_shared_nodes(struct pod_case *c, const struct inventory *inv) {
+        struct candidates all = { .shared = true }, part = all;
+        if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
+                part.clique = c->clique;
+        struct candidates own = part;
+        own.pod = c->pod;
+        count_candidates(inv, &all);
+        count_candidates(inv, &part);
+        count_candidates(inv, &own);
+        const char *where = where_text(c, inv, &own, own.nodes < part.nodes);
+        if (part.nodes && !own.nodes) {
+                diagnose_excluded(c, inv, &part, where_text(c, inv, &part, false));
+                return;
+        }
+        diagnosis_line(c->d, own.free ? TERM_OK : TERM_BAD, "channel",
+                       "%zu of %zu nodes%s offer it to shared claims", own.offered, own.nodes, where);
+        if (!own.offered) {
+                if (!(own.nodes == 1 && plugin_diagnose(c->d, own.last)) &&
+                    !(!all.offered && plugin_diagnose(c->d, NULL)) && !diagnose_withheld(c, inv, &own))
+                        diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
+                                      "no node%s has the label " CD_LABEL_SHARED
+                                      ", which the driver sets where IMEX is ready",
+                                      where);
+        } else if (!own.free) {
+                diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
+                              "wait until the nodes are Ready, or uncordon them",
+                              "the nodes%s that offer the channel are not Ready or cordoned", where);
+        } else if ((needs_gpus(c) || says(c, "Insufficient nvidia.com/gpu")) && !has_other_reason(c)) {
+                diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,
+                              "%zu of %zu nodes%s offer the channel, but the scheduler finds none with "
+                              "enough GPUs: %s",
+                              own.free, own.nodes, where, c->waits);
+        } else {
+                diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL,
+                              "%zu of %zu nodes%s offer the channel, but the pod may not use them: %s",
+                              own.free, own.nodes, where, c->waits);
+        }
+}
+
+/* The pod waits for a node, and its shared claim exists. Returns whether the claim explains it. */
+static bool diagnose_shared(struct pod_case *c) {
+        struct inventory inv;
+        bool about =
+                says(c, "resourceclaim not available on the node") || says(c, "cannot allocate all claims");
+        if (!c->shared)
+                return false;
+        if (diagnose_shared_condition(c))
+                return true;
+        if (!about && !says(c, "didn't match pod affinity rules"))
+                return false;
+        inventory_make_channels(c->v, c->pod->o.meta.ns, &inv);
+        if (diagnosis_needs(c->d, VIEW_NODES, NULL)) {
+                diagnose_shared_nodes(c, &inv);
+                return true;
+        }
+        if (about)
+                shared_possible(c);
+        return about;
+}
+
+/* ---- claims for one node ---- */
+
+/* The scheduler has found the claim on another node. Returns whether that can be the channel's claim. */
+static bool diagnose_on_one_node(struct pod_case *c) {
+        const struct reason *r = reason_find(REASON_OF_CLAIM, REASON_SHARED_ON_ONE_NODE);
+        const struct claim *x = c->claim ? &c->claim->claim : NULL;
+        const struct cd_condition *group =
+                c->cd ? domain_condition(c->cd, CONDITION_SHARED_CLAIM_AVAILABLE) : NULL;
+        struct claim_group owner;
+        const char *name = str_or(pod_object_claim(c->pod, c->asks), "of the pod");
+        if (!says(c, "resourceclaim not available on the node") || (x ? !x->allocated : !c->asks->claim))
+                return false;
+        const char *node = x && x->n_results ? str_or(x->results[0].pool, "another node") : "another node";
+        if (x && claim_of_group(x, c->d->a, &owner)) {
+                if (!group || !streq(group->reason, REASON_GROUP_ON_ONE_NODE) ||
+                    !domain_diagnose_condition(c->d, c->cd, group))
+                        diagnosis_add(c->d, reason_find(REASON_OF_POD_GROUP, REASON_POD_GROUP_ON_ONE_NODE),
+                                      NULL, "the pods of PodGroup %s share the claim %s, which belongs to %s",
+                                      owner.name, name, node);
+        } else if (c->template_name) {
+                diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED),
+                              "wait: the scheduler chooses another node. If this persists, recreate the pod",
+                              "the claim %s belongs to %s, which the pod may not use: %s", name, node,
+                              c->waits);
+        } else {
+                diagnosis_add(c->d, r, NULL, "the claim %s belongs to another node", name);
+        }
+        return true;
 }
 
 void pending_diagnose(struct pod_case *c) {
         struct inventory inv;
-        if (c->asks && (diagnose_claim(c) || named_claim_diagnose(c) || named_claim_diagnose_ending(c)))
+        if (c->asks && (diagnose_claim(c) || named_claim_diagnose(c) || named_claim_diagnose_taken(c) ||
+                        named_claim_diagnose_ending(c)))
                 return;
         if (says(c, "nil or empty request mappings")) {
                 diagnosis_add(
@@ -425,11 +608,9 @@ void pending_diagnose(struct pod_case *c) {
                 return;
         }
         bool affinity = says(c, "didn't match pod affinity rules") && has_affinity(c->pod) && c->n_placed;
-        if (c->asks && says(c, "resourceclaim not available on the node")) {
-                diagnosis_add(c->d, reason_find(REASON_OF_CLAIM, REASON_SHARED_ON_ONE_NODE), NULL,
-                              "the claim %s belongs to another node",
-                              str_or(pod_object_claim(c->pod, c->asks), "of the pod"));
-        } else if (c->asks && (says(c, "cannot allocate all claims") || affinity)) {
+        if (c->asks && (c->shared ? diagnose_shared(c) : diagnose_on_one_node(c)))
+                return;
+        if (c->asks && !c->shared && (says(c, "cannot allocate all claims") || affinity)) {
                 inventory_make_channels(c->v, c->pod->o.meta.ns, &inv);
                 bool complete = diagnosis_needs(c->d, VIEW_NODES, NULL);
                 complete = diagnosis_needs(c->d, VIEW_SLICES, NULL) && complete;

@@ -14,7 +14,9 @@ const char *pod_case_since(const struct diagnosis *d, int64_t time) {
 static const struct compute_domain *domain_with_template(const struct view *v, const char *ns,
                                                          const char *template) {
         VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd)
-        if (streq(cd->o.meta.ns, ns) && cd->channel && streq(cd->channel->template_name, template))
+        if (streq(cd->o.meta.ns, ns) && cd->channel &&
+            (streq(cd->channel->template_name, template) ||
+             streq(cd->channel->shared_template_name, template)))
                 return cd;
         return NULL;
 }
@@ -41,6 +43,20 @@ static bool claim_is_for_channel(const struct claim_object *c) {
         return c->domain_uid;
 }
 
+/* Whether the claim is for the shared device. The names of the ComputeDomain decide only while neither the
+ * claim nor the claim template exists. */
+static bool is_for_shared(const struct pod_case *c) {
+        for (size_t i = 0; c->claim && i < c->claim->n_asks; i++)
+                if (streq(c->claim->asks[i].device_class, CD_CLASS_SHARED))
+                        return true;
+        for (size_t i = 0; !c->claim && c->template && i < c->template->n_requests; i++)
+                if (streq(c->template->requests[i].device_class, CD_CLASS_SHARED))
+                        return true;
+        if (c->claim || c->template || !c->cd)
+                return false;
+        return !c->template_name || streq(c->cd->channel->shared_template_name, c->template_name);
+}
+
 static const char *domain_of_template(const struct diagnosis *d, const struct rct *r) {
         struct opaque_config config;
         struct err e;
@@ -59,10 +75,11 @@ static int look_at_claim(struct pod_case *c, const struct pod_claim *x) {
         c->template_name = x->template;
         c->claim = view_find(c->v, VIEW_CLAIMS, ns, pod_object_claim(c->pod, x));
         c->template = view_find(c->v, VIEW_TEMPLATES, ns, x->template);
-        c->cd = x->template ? domain_with_template(c->v, ns, x->template)
-                            : domain_with_claim(c->v, ns, x->claim);
+        c->named = x->template ? NULL : domain_with_claim(c->v, ns, x->claim);
+        c->cd = x->template ? domain_with_template(c->v, ns, x->template) : c->named;
+        c->shared = is_for_shared(c);
         if (c->claim)
-                return claim_is_for_channel(c->claim) ? 2 : 0;
+                return c->named || claim_is_for_channel(c->claim) ? 2 : 0;
         if (c->template)
                 return template_is_for_channel(c->template) ? 2 : 0;
         return c->cd ? 2 : 1;

@@ -296,6 +296,30 @@ static bool is_unprepared_early(const struct pod_case *c, const char *message) {
         return claim && strstr(message, claim);
 }
 
+/* The runtime finds no device node of the channel to mount. It mounts one only for a pod with hostUsers:
+ * false. Returns its message; NULL: it reports something else. */
+static const char *device_node_error(const struct container_status *s) {
+        static const char path[] = "/dev/nvidia-caps-imex-channels/";
+        const char *texts[] = { s->state.waiting->message, s->last ? s->last->message : NULL };
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+                if (texts[i] && strstr(texts[i], path) && strstr(texts[i], "no such file"))
+                        return texts[i];
+        return NULL;
+}
+
+/* With host-managed IMEX and isolation by domain, the administrator creates the device node. */
+static void add_device_node(struct pod_case *c, const char *message) {
+        view_find_driver(c->v);
+        bool by_driver = c->v->driver_ns && (!c->v->hosts || c->v->own_channels);
+        diagnosis_add(c->d, reason_find(REASON_OF_POD, REASON_IMEX_CHANNEL_NODE_MISSING),
+                      by_driver ? arena_printf(c->d->a,
+                                               "read why the plugin on %s \"cannot make a channel's device "
+                                               "node on the host\" in its log, or remove hostUsers: false",
+                                               c->pod->node)
+                                : NULL,
+                      "the host %s has no device node of the channel: %s", c->pod->node, message);
+}
+
 /* A container that waits for something else: an image, a Secret, its own crash. */
 static bool diagnose_container(struct pod_case *c) {
         const struct {
@@ -309,6 +333,11 @@ static bool diagnose_container(struct pod_case *c) {
                         const struct pod_container_why *w = s->state.waiting;
                         if (!w || pod_container_starts(w))
                                 continue;
+                        const char *node_error = c->asks ? device_node_error(s) : NULL;
+                        if (node_error) {
+                                add_device_node(c, node_error);
+                                return true;
+                        }
                         const char *why = is_unprepared_early(c, w->message) ? CAUSE_UNPREPARED_EARLY
                                                                              : CAUSE_CONTAINER_FAILED;
                         diagnosis_add(c->d, reason_cause(why), NULL, "container %s: %s%s%s", s->name,

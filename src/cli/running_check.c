@@ -37,15 +37,14 @@ static void check_containers(struct pod_case *c) {
                 "the pod has the claim \"%s\", but no container names it in resources.claims", c->asks->name);
 }
 
+/* The device node of the host concerns only pods that cannot start without it. */
 static void check_event(struct pod_case *c) {
         const struct kube_meta *m = &c->pod->o.meta;
-        const char *reasons[] = { REASON_NO_IMEX_CHANNEL, REASON_IMEX_CHANNEL_NODE_MISSING };
-        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-                const struct event_object *e = view_event(c->v, "Pod", m->ns, m->name, m->uid, reasons[i]);
-                if (e)
-                        diagnosis_add(c->d, reason_find(REASON_OF_POD, reasons[i]), NULL, "%s",
-                                      str_or(e->message, e->reason));
-        }
+        const struct event_object *e =
+                view_event(c->v, "Pod", m->ns, m->name, m->uid, REASON_NO_IMEX_CHANNEL);
+        if (e)
+                diagnosis_add(c->d, reason_find(REASON_OF_POD, REASON_NO_IMEX_CHANNEL), NULL, "%s",
+                              str_or(e->message, e->reason));
 }
 
 /* The partitions of the nodes of the ComputeDomain. */
@@ -97,12 +96,16 @@ static void check_peers(struct pod_case *c) {
                 const struct cd_condition *x = &c->cd->conditions[i];
                 if (!has_string(types, ARRAY_LEN(types), x->type))
                         continue;
-                enum term_mark mark = condition_status_decode(x->status) == STATUS_TRUE ? TERM_OK
-                                      : domain_is_connecting(c->v, x)                   ? TERM_WAIT
-                                                                                        : TERM_BAD;
+                /* A state that is not known proves nothing. */
+                enum condition_status status = condition_status_decode(x->status);
+                enum term_mark mark = status == STATUS_TRUE           ? TERM_OK
+                                      : status != STATUS_FALSE        ? TERM_UNKNOWN
+                                      : domain_is_connecting(c->v, x) ? TERM_WAIT
+                                                                      : TERM_BAD;
                 diagnosis_line(c->d, mark, "peers", "%s is %s%s%s", x->type, str_or(x->status, "Unknown"),
                                x->message && *x->message ? ": " : "", str_or(x->message, ""));
-                domain_diagnose_condition(c->d, c->cd, x);
+                if (status == STATUS_FALSE)
+                        domain_diagnose_condition(c->d, c->cd, x);
         }
 }
 
@@ -121,6 +124,7 @@ void running_diagnose(struct pod_case *c) {
         view_read(c->v, VIEW_SLICES, NULL);
         view_read(c->v, VIEW_FABRICS, NULL);
         pod_case_clique(c);
+        named_claim_diagnose_taken(c);
         check_containers(c);
         check_event(c);
         check_partition(c);

@@ -51,6 +51,10 @@ static void diagnose_terminating(struct diagnosis *d, const struct pod_object *p
         if (p->node && p->n_claims && since > 30 && plugin_diagnose(d, p->node))
                 return;
         d->fine = true;
+        const struct event_object *evicted =
+                view_event(d->v, "Pod", p->o.meta.ns, p->o.meta.name, p->o.meta.uid, REASON_EVICTED_FOR_IMEX);
+        if (evicted)
+                diagnosis_hint(d, "The controller has evicted the pod: %s", str_or(evicted->message, ""));
         if (since < 0)
                 diagnosis_hint(d, "Its containers may run for up to %s more (the grace period).",
                                term_age(d->a, -since));
