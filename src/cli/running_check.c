@@ -47,6 +47,20 @@ static void check_event(struct pod_case *c) {
                               str_or(e->message, e->reason));
 }
 
+/* IMEX may have restarted since, but the program does not know that. */
+static void hint_at_lost_imex(struct pod_case *c) {
+        const struct kube_meta *m = c->claim ? &c->claim->claim.o.meta : NULL;
+        const struct event_object *e =
+                m ? view_event(c->v, "ResourceClaim", m->ns, m->name, m->uid, REASON_IMEX_DAEMON_NOT_READY)
+                  : NULL;
+        if (e)
+                diagnosis_hint(
+                        c->d,
+                        "IMEX was not READY %s ago while the claim was in use: %s. Memory handles that "
+                        "were exported before are not valid. If the program fails, restart it.",
+                        pod_case_since(c->d, event_object_time(e)), str_or(e->message, e->reason));
+}
+
 /* The partitions of the nodes of the ComputeDomain. */
 static void check_partition(struct pod_case *c) {
         struct message_list list = { .between = "; " };
@@ -130,6 +144,7 @@ void running_diagnose(struct pod_case *c) {
         check_partition(c);
         check_peers(c);
         hint_at_missing_nodes(c);
+        hint_at_lost_imex(c);
         for (size_t i = 0; i < c->pod->n_containers; i++) {
                 const struct container *x = &c->pod->containers[i];
                 const char *off = jd_pair_get(x->env, x->n_env, "NCCL_MNNVL_ENABLE");

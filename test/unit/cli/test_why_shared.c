@@ -377,6 +377,15 @@ static void a_channel_that_is_missing_in_another_rack_delays_no_pod_here(void **
         why("train-0", COMMAND_PROBLEM, "NodesNotReady", "has not joined yet");
 }
 
+static void an_earlier_failure_of_imex_is_shown_for_a_pod_that_runs(void **state) {
+        (void)state;
+        cluster_claim(cluster, "team-b", "c", CLUSTER_BENCH, "a0");
+        put_pod(NAMES("c"), "a0", "'phase':'Running'" RUNS);
+        cluster_event(cluster, "ResourceClaim", "team-b", "c", REASON_IMEX_DAEMON_NOT_READY,
+                      "it was BACKOFF");
+        why("train-0", COMMAND_FINE, NULL, "while the claim was in use: it was BACKOFF");
+}
+
 static void an_evicted_pod_shows_the_reason_of_its_eviction(void **state) {
         (void)state;
         cluster_put(
@@ -493,6 +502,7 @@ int main(void) {
                 T(an_unknown_state_of_imex_is_no_cause_for_a_pod_that_runs),
                 T(a_host_that_is_never_probed_is_no_problem),
                 T(a_channel_that_is_missing_in_another_rack_delays_no_pod_here),
+                T(an_earlier_failure_of_imex_is_shown_for_a_pod_that_runs),
                 T(an_evicted_pod_shows_the_reason_of_its_eviction),
                 T(the_state_of_the_hosts_imex_needs_no_event),
                 T(an_earlier_event_about_the_hosts_imex_is_no_cause),
