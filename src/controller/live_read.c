@@ -33,6 +33,7 @@ struct question {
         UT_hash_handle hh;
         LIST_ENTRY(question) of_scope;
         enum state state;
+        bool repeated;     /* the last list showed the object, too */
         uint64_t until_ms; /* when FOUND and ABSENT expire, and WAITING after a failure if no caller asks */
         struct requester *requesters;
         char key[];
@@ -74,9 +75,10 @@ static uint64_t live_read_now_ms(const struct live_read *c) {
         return uv_now(kube_client_loop(c->o.client));
 }
 
-/* Only until the caches have the object: it may be deleted at any time. */
-static unsigned found_ms(const struct live_read *c) {
-        return (c->o.valid_ms + 9) / 10;
+/* The caches get the object now, and it may be deleted at any time, so the question is soon asked again. Some
+ * requesters ask as long as the object exists: they ask less often. */
+static unsigned found_ms(const struct live_read *c, const struct question *q) {
+        return q->repeated ? c->o.valid_ms : (c->o.valid_ms + 9) / 10;
 }
 
 static void forget_requesters(struct question *q) {
@@ -261,10 +263,12 @@ static void on_complete(struct scope *s) {
                 next = LIST_NEXT(q, of_scope);
                 if (q->state == ASKED) {
                         q->state = ABSENT;
+                        q->repeated = false;
                         q->until_ms = until;
                         live_read_queue_requesters(s->c, q, 0);
                 } else if (q->state == FOUND) {
-                        live_read_queue_requesters(s->c, q, found_ms(s->c));
+                        live_read_queue_requesters(s->c, q, found_ms(s->c, q));
+                        q->repeated = true;
                 }
         }
         live_read_begin(s);
@@ -291,7 +295,7 @@ static void live_read_found(struct scope *s, const char *key, yyjson_val *object
         if (!q || (q->state != ASKED && q->state != FOUND))
                 return;
         q->state = FOUND;
-        q->until_ms = live_read_now_ms(s->c) + found_ms(s->c);
+        q->until_ms = live_read_now_ms(s->c) + found_ms(s->c, q);
         s->c->o.found(s->c->o.u, s->what, object);
 }
 

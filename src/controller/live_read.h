@@ -31,7 +31,8 @@ struct live_read_options {
         struct work_queue *queue;
         void (*found)(void *u, enum live_read_kind what, yyjson_val *object);
         void *u;
-        unsigned valid_ms; /* how long absence is confirmed; 0: 10 s. Existence: a tenth of this time */
+        unsigned valid_ms; /* how long an answer is valid; 0: 10 s. The first answer that an object
+                              exists: a tenth of this time */
 };
 
 struct live_read *live_read_new(const struct live_read_options *o);

@@ -418,6 +418,19 @@ static void an_object_that_existed_is_requested_again_after_a_tenth_of_the_time(
         assert_int_equal(w->lists, 2);
 }
 
+/* failure: a requester asks as long as an object exists -> the API server lists it at most every ten seconds
+ */
+static void an_object_that_stays_is_listed_rarely(void **state) {
+        struct world *w = *state;
+        begin(w, 1000);
+        w->items = DOMAIN(1);
+        for (unsigned ms = 0; ms < 2000; ms += 10) {
+                assert_false(domain_absent(w, UID(1), "d/1"));
+                run_for(&w->loop, 10);
+        }
+        assert_in_range(w->lists, 3, 4); /* at 0, 100 and 1100 ms */
+}
+
 /* ---- memory ---- */
 
 /* failure: thousands of ComputeDomains come and go -> expired confirmations are dropped from memory */
@@ -509,6 +522,7 @@ int main(void) {
                 T(an_unreadable_object_confirms_nothing),
                 T(a_confirmation_expires),
                 T(an_object_that_existed_is_requested_again_after_a_tenth_of_the_time),
+                T(an_object_that_stays_is_listed_rarely),
                 T(expired_confirmations_are_dropped),
                 T(a_confirmation_is_kept_until_it_expires),
                 T(a_question_that_waits_for_its_list_is_kept),
