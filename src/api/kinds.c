@@ -330,6 +330,7 @@ static const struct jd_field f_device[] = {
         JD_STR(struct slice_device, "basic>" RACK, rack),
         JD_STR(struct slice_device, "basic>" CLIQUE, clique_id), /* v1beta1 only */
         JD_STR(struct slice_device, "basic>" OUR_CLIQUE, clique_id),
+        JD_BOOL(struct slice_device, "basic>allowMultipleAllocations", multiple),
         JD_END,
 };
 const struct jd_field slice_fields[] = {

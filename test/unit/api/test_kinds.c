@@ -483,6 +483,19 @@ static void a_slice_with_one_device_states_a_clique_id(void **state) {
         assert_string_equal(clique, "");
 }
 
+/* failure: the API server serves the slice of shared claims as v1beta1 -> the slice stays */
+static void a_device_of_v1beta1_can_be_allocated_several_times(void **state) {
+        static const char fmt[] =
+                "{'metadata':{'name':'s','uid':'u','resourceVersion':'1'},'spec':{'driver':'" CD_DRIVER
+                "','devices':[{'name':'d',%s}]}}";
+        struct arena *a = arena_new(4096);
+        assert_true(fake_slice_json(a, fmt, "'allowMultipleAllocations':true")->devices[0].multiple);
+        assert_true(
+                fake_slice_json(a, fmt, "'basic':{'allowMultipleAllocations':true}")->devices[0].multiple);
+        assert_false(fake_slice_json(a, fmt, "'basic':{}")->devices[0].multiple);
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_report_of_an_unhealthy_plugin_does_not_count),
@@ -492,6 +505,7 @@ int main(void) {
                 cmocka_unit_test(a_trimmed_object_keeps_only_the_condition_ready),
                 cmocka_unit_test(of_two_equally_old_pods_the_second_counts),
                 cmocka_unit_test(a_slice_with_one_device_states_a_clique_id),
+                cmocka_unit_test(a_device_of_v1beta1_can_be_allocated_several_times),
                 cmocka_unit_test(of_the_daemon_pods_on_a_node_one_that_has_reported_counts_then_the_newest),
                 cmocka_unit_test(of_the_slices_of_a_node_the_newest_one_with_a_clique_id_counts),
                 cmocka_unit_test(trimming_reads_only_the_devices_of_the_slice),
