@@ -78,12 +78,14 @@ const struct jd_field admission_object_fields[] = {
 };
 
 /* The chart names the conditions, and writes accounts as 'system:serviceaccount:NAMESPACE:NAME'. */
-const char *admission_object_driver(const struct admission_object *x, struct arena *a) {
+const char *admission_object_driver(const struct admission_object *x, struct arena *a, bool *ret_controller) {
         static const char account[] = "'system:serviceaccount:";
+        *ret_controller = false;
         for (size_t i = 0; i < x->n_conditions; i++) {
                 const struct admission_condition *c = &x->conditions[i];
                 const char *at = c->expression ? strstr(c->expression, account) : NULL;
-                if (!at || (!streq(c->name, "is-our-controller") && !streq(c->name, "is-our-kubelet-plugin")))
+                *ret_controller = streq(c->name, "is-our-controller");
+                if (!at || (!*ret_controller && !streq(c->name, "is-our-kubelet-plugin")))
                         continue;
                 at += sizeof account - 1;
                 const char *ns = arena_strndup(a, at, strcspn(at, ":'"));

@@ -53,8 +53,8 @@ struct admission_object {
 };
 extern const struct jd_field admission_object_fields[];
 /* The namespace of the account that a policy of the chart restricts: the driver's. NULL: the policy restricts
- * no account of the driver. */
-const char *admission_object_driver(const struct admission_object *x, struct arena *a);
+ * no account of the driver. *ret_controller: it is the account of the controller, not of the plugins. */
+const char *admission_object_driver(const struct admission_object *x, struct arena *a, bool *ret_controller);
 
 struct lease_object {
         struct kube_object o;

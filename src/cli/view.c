@@ -347,21 +347,29 @@ static void view_set_driver(struct view *v, enum view_driver how, const char *ns
         v->driver_ns = ns;
 }
 
-/* The policies name several namespaces. Those of an earlier installation may remain. */
+/* The policies name several namespaces. Those of an earlier installation may remain, and another release may
+ * allocate only GPUs. Only the release of ComputeDomains has policies for a controller (`controllers`). */
 static void view_choose_policy(struct view *v, const struct view_namespaces *policies,
+                               const struct view_namespaces *controllers,
                                const struct view_namespaces *candidates) {
-        struct view_namespaces both = namespaces_in(policies, candidates);
+        struct view_namespaces both = namespaces_in(policies, candidates),
+                               control = namespaces_in(both.n ? &both : policies, controllers);
         if (has_string(both.names, both.n, str_or(v->named_ns, "")))
                 view_set_driver(v, VIEW_DRIVER_VERIFIED, v->named_ns);
         else if (both.n == 1)
                 view_set_driver(v, VIEW_DRIVER_VERIFIED, both.names[0]);
+        else if (control.n == 1)
+                view_set_driver(v, VIEW_DRIVER_VERIFIED, control.names[0]);
         else {
                 view_set_driver(v, VIEW_DRIVER_UNCLEAR, NULL);
                 v->driver_doubt = arena_printf(
                         v->a,
                         "The admission policies name several namespaces of the driver: %s. Delete the "
                         "policies of the installation that no longer exists.",
-                        namespaces_text(both.n ? &both : policies, v->a));
+                        namespaces_text(control.n ? &control
+                                        : both.n  ? &both
+                                                  : policies,
+                                        v->a));
         }
 }
 
@@ -412,20 +420,25 @@ static void view_read_settings(struct view *v) {
 }
 
 void view_find_driver(struct view *v) {
-        struct view_namespaces policies = { 0 }, candidates = { 0 };
+        struct view_namespaces policies = { 0 }, controllers = { 0 }, candidates = { 0 };
         if (v->looked_for_driver)
                 return;
         v->looked_for_driver = true;
         view_read(v, VIEW_DAEMON_SETS, NULL);
         view_read(v, VIEW_DEPLOYMENTS, NULL);
         view_read(v, VIEW_ADMISSION, NULL);
-        VIEW_EACH(v, VIEW_ADMISSION, struct admission_object, x)
-        namespaces_add(&policies, admission_object_driver(x, v->a));
+        VIEW_EACH(v, VIEW_ADMISSION, struct admission_object, x) {
+                bool controller;
+                const char *ns = admission_object_driver(x, v->a, &controller);
+                namespaces_add(&policies, ns);
+                if (controller)
+                        namespaces_add(&controllers, ns);
+        }
         view_candidates(v, &candidates);
         if (policies.n == 1)
                 view_set_driver(v, VIEW_DRIVER_VERIFIED, policies.names[0]);
         else if (policies.n)
-                view_choose_policy(v, &policies, &candidates);
+                view_choose_policy(v, &policies, &controllers, &candidates);
         else
                 view_choose_candidate(v, &candidates);
         view_read_settings(v);

@@ -276,6 +276,49 @@ static void policies_of_several_namespaces_are_compared_with_the_workloads(void 
         view_done(&v);
 }
 
+/* A release in the namespace a-gpus that allocates only GPUs. */
+static void put_gpus_release(void) {
+        cluster_put(cluster, &doctor_kinds_admission,
+                    "{'metadata':{'name':'a-gpus-resourceslices'},'spec':{'matchConditions':[{'name':"
+                    "'is-our-kubelet-plugin','expression':'request.userInfo.username == "
+                    "\\u0027system:serviceaccount:a-gpus:x\\u0027'}]}}");
+        cluster_put(
+                cluster, &kube_daemonsets,
+                "{'metadata':{'namespace':'a-gpus','name':'gpus'},'spec':{'template':{'spec':{'containers':["
+                "{'name':'gpus','command':['gpu-kubelet-plugin']}]}}}}");
+}
+
+/* failure: another release allocates only GPUs -> the driver is the release that has a controller */
+static void a_release_for_gpus_only_does_not_hide_the_driver(void **state) {
+        struct view v;
+        (void)state;
+        put_gpus_release();
+        for (int readable = 1; readable >= 0; readable--) {
+                if (!readable) {
+                        cluster_fail(cluster, &tool_kinds_deployments, ERR_DENIED, "no");
+                        cluster_fail(cluster, &kube_daemonsets, ERR_DENIED, "no");
+                }
+                find(&v, NULL);
+                assert_int_equal(v.driver, VIEW_DRIVER_VERIFIED);
+                assert_string_equal(v.driver_ns, CLUSTER_NS);
+                assert_null(v.driver_doubt);
+                view_done(&v);
+        }
+}
+
+/* The policies of the controller remain from an earlier installation. */
+static void a_release_for_gpus_only_is_found_beside_old_policies(void **state) {
+        struct view v;
+        (void)state;
+        cluster_remove_all(cluster, &tool_kinds_deployments);
+        cluster_remove_all(cluster, &kube_daemonsets);
+        put_gpus_release();
+        find(&v, NULL);
+        assert_int_equal(v.driver, VIEW_DRIVER_VERIFIED);
+        assert_string_equal(v.driver_ns, "a-gpus");
+        view_done(&v);
+}
+
 static void a_policy_names_the_namespace_of_workloads_that_may_not_be_read(void **state) {
         struct view v;
         (void)state;
@@ -308,6 +351,7 @@ static void the_condition_of_a_policy_names_the_namespace(void **state) {
         (void)state;
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 struct view v;
+                bool controller;
                 cluster_remove_all(cluster, &doctor_kinds_admission);
                 cluster_put(cluster, &doctor_kinds_admission,
                             "{'metadata':{'name':'x'},'spec':{'matchConditions':[{'name':'other','expression'"
@@ -315,9 +359,11 @@ static void the_condition_of_a_policy_names_the_namespace(void **state) {
                             cases[i].name, cases[i].expression);
                 view_init(&v, cluster_source(cluster));
                 view_read(&v, VIEW_ADMISSION, NULL);
-                const char *ns = admission_object_driver(v.kinds[VIEW_ADMISSION].items[0], v.a);
+                const char *ns = admission_object_driver(v.kinds[VIEW_ADMISSION].items[0], v.a, &controller);
                 if (!streq(ns, cases[i].ns))
                         fail_msg("%s: %s", cases[i].expression, str_or(ns, "none"));
+                if (ns)
+                        assert_int_equal(controller, streq(cases[i].name, "is-our-controller"));
                 view_done(&v);
         }
 }
@@ -390,6 +436,8 @@ int main(void) {
                 T(nothing_is_run_in_a_namespace_that_is_not_verified),
                 T(a_policy_takes_precedence_over_the_option),
                 T(policies_of_several_namespaces_are_compared_with_the_workloads),
+                T(a_release_for_gpus_only_does_not_hide_the_driver),
+                T(a_release_for_gpus_only_is_found_beside_old_policies),
                 T(a_policy_names_the_namespace_of_workloads_that_may_not_be_read),
                 T(the_condition_of_a_policy_names_the_namespace),
                 T(an_installation_for_gpus_only_is_verified),
