@@ -122,6 +122,8 @@ static void page_key(struct racks_page *p, const char *name) {
 
 /* ---- nodes ---- */
 
+static const char no_plugins[] = "ComputeDomains are not installed";
+
 /* Why pods with a channel cannot run on the node, without or with the message of the plugin; NULL: they can.
  */
 static const char *node_problem(const struct racks_page *p, const struct inventory_node *n, bool in_full) {
@@ -131,6 +133,8 @@ static const char *node_problem(const struct racks_page *p, const struct invento
                 return "the Node does not exist";
         if (!node_ready(&n->node->node))
                 return "the Node is not Ready";
+        if (view_lacks_plugins(p->v))
+                return no_plugins;
         if (pods_known && !n->plugin)
                 return "no plugin Pod";
         if (pods_known && !pod_object_ready(n->plugin))
@@ -282,9 +286,11 @@ static const char *page_unread(const struct racks_page *p) {
 static void page_problems(struct racks_page *p) {
         size_t n = 0;
         buf_adds(p->out, "<section>\n<h2>Problems</h2>\n");
+        if (view_lacks_plugins(p->v))
+                page_problem(p, &n, "the driver", no_plugins);
         for (size_t i = 0; i < p->inv->n_nodes; i++) {
                 const char *problem = node_problem(p, &p->inv->nodes[i], true);
-                if (problem && !streq(problem, "cordoned"))
+                if (problem && !streq(problem, "cordoned") && problem != no_plugins)
                         page_problem(p, &n, p->inv->nodes[i].name, problem);
         }
         VIEW_EACH(p->v, VIEW_FABRICS, struct compute_domain_fabric, f)

@@ -53,6 +53,12 @@ static void judge_plugins(struct overview *o) {
         struct view *v = o->v;
         struct message_list bad = { 0 };
         size_t n_ready = 0, n_gpu = 0;
+        if (view_lacks_plugins(v)) {
+                o->plugins = "not installed";
+                o->plugins_mark = TERM_BAD;
+                add_problem(o, NULL);
+                return;
+        }
         if (!v->driver_ns || view_state(v, VIEW_PODS, v->driver_ns) != VIEW_COMPLETE ||
             view_state(v, VIEW_NODES, NULL) != VIEW_COMPLETE) {
                 o->plugins = v->driver == VIEW_DRIVER_UNCLEAR ? "not known" : "may not be read";

@@ -408,6 +408,20 @@ bool view_is_driver(const struct view *v, const struct workload_object *w, const
         return v->driver_ns && streq(w->o.meta.ns, v->driver_ns) && workload_object_is_ours(w, program);
 }
 
+bool view_lacks_plugins(const struct view *v) {
+        if (v->driver == VIEW_DRIVER_UNCLEAR ||
+            view_state(v, VIEW_DAEMON_SETS, v->driver_ns) != VIEW_COMPLETE)
+                return false;
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
+        if (view_is_driver(v, d, "compute-domain-kubelet-plugin"))
+                return false;
+        /* A DaemonSet that is deleted with --cascade=orphan leaves its Pods. */
+        VIEW_EACH(v, VIEW_PODS, struct pod_object, p)
+        if (p->plugin)
+                return false;
+        return true;
+}
+
 static void view_read_settings(struct view *v) {
         static const char program[] = "compute-domain-controller";
         VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d) {

@@ -107,6 +107,9 @@ bool view_not_served(const struct view *v, enum view_kind k);
 void view_find_driver(struct view *v);
 /* Whether the Deployment or DaemonSet is the driver's, and runs this program. Needs view_find_driver(). */
 bool view_is_driver(const struct view *v, const struct workload_object *w, const char *program);
+/* Whether the installation is known to have no plugin for ComputeDomains, as one that allocates only GPUs.
+ * Needs view_find_driver(). */
+bool view_lacks_plugins(const struct view *v);
 
 /* Visits the objects of a kind in the order of their lists. */
 #define VIEW_EACH(v, kind, type, var)                                                                        \

@@ -380,6 +380,33 @@ static void racks_show_computedomains_with_shared_claims(void **state) {
         command_has(&command_racks, COMMAND_FINE, "\"usedBy\":[\"team-b/bench\",\"team-a/llm\"]");
 }
 
+/* failure: only the plugin of GPUs is installed -> no node is reported to lack its plugin */
+static void status_of_gpus_only_reports_no_missing_pods(void **state) {
+        (void)state;
+        cluster_remove_all(cluster, &tool_kinds_deployments);
+        cluster_remove_all(cluster, &kube_daemonsets);
+        cluster_remove_all(cluster, &kube_pods);
+        cluster_remove_all(cluster, &kube_resource_slices);
+        cluster_put(cluster, &kube_daemonsets,
+                    "{'metadata':{'namespace':'" CLUSTER_NS
+                    "','name':'gpus'},'spec':{'template':{'spec':{'containers':[{'name':'gpus','command':["
+                    "'gpu-kubelet-plugin']}]}}}}");
+        command_has(&command_status, COMMAND_PROBLEM, "plugins      not installed\n");
+        /* The controller, the plugins and the nodes: no line about a single node. */
+        command_has(&command_status, COMMAND_PROBLEM, "\n3 problems\n");
+        _cleanup_(freep) char *page = page_of(cluster);
+        assert_null(strstr(page, "no plugin Pod"));
+        assert_non_null(
+                strstr(page, "<ul>\n<li><b>the driver</b>: ComputeDomains are not installed</li>\n</ul>"));
+        assert_non_null(strstr(page, "<td class=\"bad\">ComputeDomains are not installed</td>"));
+}
+
+static void plugins_without_their_daemonset_are_judged(void **state) {
+        (void)state;
+        cluster_remove(cluster, &kube_daemonsets, CLUSTER_NS, "compute-domains-kubelet-plugin");
+        assert_int_equal(run_command_on(&command_status, "cli-status-fine.txt"), COMMAND_FINE);
+}
+
 static void racks_need_cluster_rights(void **state) {
         (void)state;
         cluster_confine(cluster, "team-b");
@@ -415,6 +442,8 @@ int main(void) {
                 T(a_page_without_nodes_is_complete),
                 T(a_page_without_all_lists_does_not_deny_problems),
                 T(racks_show_computedomains_with_shared_claims),
+                T(status_of_gpus_only_reports_no_missing_pods),
+                T(plugins_without_their_daemonset_are_judged),
                 T(racks_need_cluster_rights),
                 T(the_page_of_the_documentation_is_current),
         };
