@@ -54,10 +54,10 @@ static bool is_idle(const struct compute_domain *cd) {
 
 /* With imex.hostProbeInterval=0, the plugins never report the state of the hosts' IMEX. */
 static bool probes_are_off(const struct view *v) {
+        static const char program[] = "compute-domain-kubelet-plugin";
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d) {
-                const char *interval =
-                        workload_object_env(d, "compute-domain-kubelet-plugin", "IMEX_HOST_PROBE_INTERVAL");
-                if (workload_object_is_ours(d, "compute-domain-kubelet-plugin") && streq(interval, "0"))
+                const char *interval = workload_object_env(d, program, "IMEX_HOST_PROBE_INTERVAL");
+                if (view_is_driver(v, d, program) && streq(interval, "0"))
                         return true;
         }
         return false;

@@ -175,6 +175,20 @@ static void the_driver_is_not_guessed(void **state) {
         run_has(&command_version, NULL, COMMAND_FINE, "\"driverDoubt\":\"Workloads in");
 }
 
+/* failure: a tenant's DaemonSet turns the probes of hosts off -> missing reports remain a problem */
+static void probes_that_a_tenant_turns_off_are_missed(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_daemonsets,
+                    "{'metadata':{'namespace':'team-b','name':'x'},'spec':{'template':{'spec':{'containers':["
+                    "{'name':'x','command':['compute-domain-kubelet-plugin'],'env':[{'name':"
+                    "'IMEX_HOST_PROBE_INTERVAL','value':'0'}]}]}}}}");
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'Admitted'},{"
+                       "'type':'HostIMEXHealthy','status':'Unknown','reason':'NotProbed','message':'-'}]");
+        run_has(&command_status, NULL, COMMAND_PROBLEM, "NotProbed: -");
+        run_has(&command_why, "computedomain/bench", COMMAND_PROBLEM, "NotProbed");
+}
+
 static void policies_that_do_not_exist_are_the_remedy(void **state) {
         (void)state;
         cluster_pose(cluster);
@@ -431,6 +445,7 @@ int main(void) {
                 T(a_tenant_cannot_pose_as_the_driver_to_doctor),
                 T(workloads_of_a_tenant_do_not_replace_those_of_the_driver),
                 T(the_driver_is_not_guessed),
+                T(probes_that_a_tenant_turns_off_are_missed),
                 T(policies_that_do_not_exist_are_the_remedy),
                 T(a_namespace_without_a_policy_is_used_and_reported),
                 T(nothing_is_run_in_a_namespace_that_is_not_verified),
