@@ -253,8 +253,14 @@ static void check_labels(struct doctor *d) {
 
 /* ---- the namespace ---- */
 
+/* Whether the checks of the namespace would judge one that may not be the driver's. If so, adds a line for
+ * the skipped check. Before the installation, the user chooses the namespace. */
+static bool doubts_namespace(struct doctor *d) {
+        return d->mode == DOCTOR_RUNNING && doctor_doubts_driver(d, false);
+}
+
 static void check_pod_security(struct doctor *d) {
-        if (!doctor_needs_one(d, VIEW_NAMESPACES, NULL, d->ns))
+        if (doubts_namespace(d) || !doctor_needs_one(d, VIEW_NAMESPACES, NULL, d->ns))
                 return;
         const struct namespace_object *ns = view_find(d->v, VIEW_NAMESPACES, NULL, d->ns);
         const char *level =
@@ -301,7 +307,7 @@ static bool quota_counts(struct arena *a, const struct quota_object *q) {
 static void check_quota(struct doctor *d) {
         bool room = false;
         size_t n_lines = d->n;
-        if (!doctor_needs(d, VIEW_QUOTAS, d->ns))
+        if (doubts_namespace(d) || !doctor_needs(d, VIEW_QUOTAS, d->ns))
                 return;
         view_read(d->v, VIEW_NODES, NULL);
         /* A plugin and a daemon on each node, and two controllers. If the driver is installed, a full quota

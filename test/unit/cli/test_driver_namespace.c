@@ -175,6 +175,26 @@ static void the_driver_is_not_guessed(void **state) {
         run_has(&command_version, NULL, COMMAND_FINE, "\"driverDoubt\":\"Workloads in");
 }
 
+/* failure: the driver's namespace is not known -> doctor does not judge another namespace */
+static void a_namespace_that_is_not_known_is_not_judged(void **state) {
+        struct doctor_test x;
+        size_t n = 0;
+        (void)state;
+        cluster_pose(cluster);
+        cluster_remove_all(cluster, &kube_namespaces);
+        cluster_remove_all(cluster, &doctor_kinds_admission);
+        examine(&x, cluster_source(cluster), DOCTOR_RUNNING);
+        for (size_t i = 0; i < x.d.n; i++) {
+                const struct doctor_result *r = &x.d.results[i];
+                if (!streq(r->check, "pod-security") && !streq(r->check, "quota"))
+                        continue;
+                assert_int_equal(r->state, DOCTOR_SKIPPED);
+                n++;
+        }
+        assert_int_equal(n, 2);
+        examined(&x);
+}
+
 /* failure: a tenant's DaemonSet turns the probes of hosts off -> missing reports remain a problem */
 static void probes_that_a_tenant_turns_off_are_missed(void **state) {
         (void)state;
@@ -445,6 +465,7 @@ int main(void) {
                 T(a_tenant_cannot_pose_as_the_driver_to_doctor),
                 T(workloads_of_a_tenant_do_not_replace_those_of_the_driver),
                 T(the_driver_is_not_guessed),
+                T(a_namespace_that_is_not_known_is_not_judged),
                 T(probes_that_a_tenant_turns_off_are_missed),
                 T(policies_that_do_not_exist_are_the_remedy),
                 T(a_namespace_without_a_policy_is_used_and_reported),
