@@ -216,6 +216,19 @@ static void one_of_two_plugin_processes_is_enough(void **state) {
         take(ONE);
 }
 
+static void the_lock_is_shared_while_another_process_holds_it(void **state) {
+        struct err e;
+        int other;
+
+        plugin_begins();
+        assert_false(imex_grants_lock_shared(lock));
+        assert_int_equal(imex_grants_lock(root, &other, &e), 0);
+        assert_true(imex_grants_lock_shared(lock));
+        close(other);
+        assert_false(imex_grants_lock_shared(lock));
+        plugin_dies();
+}
+
 /* An earlier version of the plugin wrote no word into the file, and held no lock. */
 static void a_grant_of_an_earlier_plugin_version_counts_as_use(void **state) {
         _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *path = in(folder, ONE),
@@ -486,6 +499,7 @@ int main(void) {
                 cmocka_unit_test(a_claim_that_another_driver_has_unprepared_does_not_count),
                 cmocka_unit_test(a_seen_claim_counts_until_its_cdi_file_is_removed),
                 cmocka_unit_test(one_of_two_plugin_processes_is_enough),
+                cmocka_unit_test(the_lock_is_shared_while_another_process_holds_it),
                 cmocka_unit_test(a_grant_of_an_earlier_plugin_version_counts_as_use),
                 cmocka_unit_test(unreadable_claims_count_as_use),
                 cmocka_unit_test(a_link_instead_of_a_grant_is_not_followed),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "nvidia/inventory.h"
 
 static struct err e;
@@ -136,6 +137,13 @@ static void uuids_have_letters_digits_hyphens_and_slashes(void **state) {
 static void the_largest_numbers_are_accepted(void **state) {
         assert_int_equal(decode(GPU(",\"uuid\":\"a\",\"minor\":1048576,\"memory\":9223372036854775807")), 0);
         assert_false(inventory_failed(&in.gpus[0].failure));
+        for (int index = INVENTORY_GPUS_MAX - 1; index <= INVENTORY_GPUS_MAX; index++) {
+                _cleanup_(freep) char *gpu = xasprintf(
+                        "{\"driverVersion\":\"1\",\"gpus\":[{\"index\":%d,\"minor\":0,\"uuid\":\"a\"}]}",
+                        index);
+                bool refused = decode(gpu) < 0 || inventory_failed(&in.gpus[0].failure);
+                assert_int_equal(refused, index == INVENTORY_GPUS_MAX);
+        }
         assert_int_equal(decode(GPU(",\"uuid\":\"a\",\"minor\":1048577")), 0);
         assert_true(inventory_failed(&in.gpus[0].failure));
         assert_int_equal(decode(GPU(",\"uuid\":\"a\",\"migMore\":9223372036854775807")), 0);

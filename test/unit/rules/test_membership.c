@@ -210,6 +210,26 @@ static void a_node_without_a_partition_needs_no_daemon(void **state) {
         arena_free(a);
 }
 
+static void nodes_are_counted_by_their_partition(void **state) {
+        static const char *const names[] = { "n1", "n2", "n3" }, *const cliques[] = { CLIQUE_2, CLIQUE_1,
+                                                                                      CLIQUE_2 };
+        struct arena *a = arena_new(16384);
+        struct member_facts f[ARRAY_LEN(names)];
+        struct membership all;
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                f[i] = joined(a, true);
+                f[i].name = names[i];
+                f[i].node = fake_node(a, names[i], true);
+                f[i].pod = fake_daemon(a, names[i], "10.0.0.1", cliques[i], true);
+                f[i].clique = f[i].fabric = cliques[i];
+        }
+        membership_make(f, ARRAY_LEN(f), a, &all);
+        assert_int_equal(all.n_cliques, 2);
+        assert_int_equal(membership_clique(&all, CLIQUE_1)->n_listed, 1);
+        assert_int_equal(membership_clique(&all, CLIQUE_2)->n_listed, 2);
+        arena_free(a);
+}
+
 static void a_node_that_leaves_is_not_listed_any_more(void **state) {
         struct arena *a = arena_new(4096);
         struct membership all;
@@ -337,6 +357,7 @@ int main(void) {
                 cmocka_unit_test(a_daemon_that_reports_another_boot_is_not_ready),
                 cmocka_unit_test(a_node_that_has_not_joined_reports_what_it_waits_for),
                 cmocka_unit_test(a_node_without_a_partition_needs_no_daemon),
+                cmocka_unit_test(nodes_are_counted_by_their_partition),
                 cmocka_unit_test(a_node_that_leaves_is_not_listed_any_more),
                 cmocka_unit_test(a_node_without_a_claim_and_an_address_is_no_member),
                 cmocka_unit_test(the_status_follows_the_members),
