@@ -149,18 +149,28 @@ static enum verdict is_reset(void *u, struct op *op, struct node_request *w) {
 }
 
 /* The last step, so that the mode is read when nothing else prevents the Prepare. A GPU in MIG mode does not
- * work as a whole. After the read, known() and there() judge the new list of devices. */
+ * work as a whole. The first call requests the modes of all GPUs of the claim, so that one session of NVML
+ * reads them: in one session for each GPU, the Prepare could exceed its time. After the read, known() and
+ * there() judge the new list of devices. */
 static enum verdict is_whole(void *u, struct op *op, struct node_request *w) {
         const struct gpu *g = u;
-        const struct gpu_device *d = gpu_device_find(g->devices, w->result->device);
-        struct gpu_request *own = gpu_want_of(w);
-        if (!own->ready_ms)
-                own->ready_ms = loop_now_ms(g->claims->o.loop);
-        if (op_prepared_before(op) || g->o.read_mode(g->o.u, d, own->ready_ms))
+        const uint64_t now_ms = loop_now_ms(g->claims->o.loop);
+        const char *unread = NULL;
+        if (op_prepared_before(op))
+                return VERDICT_GO;
+        for (size_t i = 0; i < op->n_requests; i++) {
+                const struct gpu_device *d = gpu_device_find(g->devices, op->requests[i].result->device);
+                struct gpu_request *own = gpu_want_of(&op->requests[i]);
+                if (!own->ready_ms)
+                        own->ready_ms = now_ms;
+                if (!g->o.read_mode(g->o.u, d, own->ready_ms) && !unread)
+                        unread = d->name;
+        }
+        if (!unread)
                 return VERDICT_GO;
         op->waits_for = WAITS_FOR_GPUS;
         return prepare_verdict_set(op, VERDICT_WAIT, "%s: the MIG mode of device %s is being read", g->o.node,
-                                   d->name);
+                                   unread);
 }
 
 static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, is_reset, is_whole, NULL };

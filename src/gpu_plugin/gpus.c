@@ -33,6 +33,7 @@ _Static_assert(INVENTORY_GPUS_MAX <= 64, "a bit for each GPU");
 struct modes {
         struct nvml_client *nvml;
         struct loop_timer patience;
+        struct loop_turn ask; /* one query for all GPUs that are wanted in the present turn */
         char verb[NVML_QUESTION_MAX];
         uint64_t wanted, asked; /* GPUs: a bit for each index */
         uint64_t asked_ms;
@@ -296,7 +297,7 @@ static void modes_read(struct gpus *g, bool fails) {
         loop_timer_stop(&m->patience);
 }
 
-static void modes_ask(struct gpus *g);
+static void modes_ask(void *u);
 
 static void modes_on_answered(void *u, const struct str *json, const struct err *error) {
         struct gpus *g = u;
@@ -322,7 +323,8 @@ static void modes_on_patience(void *u) {
         g->o.mode_read(g->o.u);
 }
 
-static void modes_ask(struct gpus *g) {
+static void modes_ask(void *u) {
+        struct gpus *g = u;
         struct modes *m = &g->modes;
         struct buf b = BUF_INIT(sizeof m->verb);
         if (!m->wanted || !g->answered || nvml_client_asking(m->nvml))
@@ -345,9 +347,10 @@ bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_m
         if (d->kind != GPU_FULL || !d->mig_capable || m->read_ms[d->index] >= since_ms)
                 return true;
         bool coming = nvml_client_asking(m->nvml) && m->asked >> d->index & 1 && m->asked_ms >= since_ms;
-        if (!coming)
+        if (!coming) {
                 m->wanted |= UINT64_C(1) << d->index;
-        modes_ask(g);
+                loop_turn_start(&m->ask);
+        }
         return loop_now_ms(g->loop) < m->failing_until_ms;
 }
 
@@ -365,6 +368,7 @@ struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
         g->nvml = nvml_client_new(loop);
         g->modes.nvml = nvml_client_new(loop);
         loop_timer_init(&g->modes.patience, loop, modes_on_patience, g);
+        loop_turn_init(&g->modes.ask, loop, modes_ask, g);
         g->state = (struct gpus_state){ .reason = REASON_DRIVER_NOT_QUERIED,
                                         .message = "the NVIDIA driver has not answered yet" };
         loop_timer_init(&g->timer, loop, gpus_on_timer, g);
@@ -378,6 +382,7 @@ void gpus_free(struct gpus *g) {
         nvml_client_free(g->nvml);
         nvml_client_free(g->modes.nvml);
         loop_timer_done(&g->modes.patience);
+        loop_turn_done(&g->modes.ask);
         loop_timer_done(&g->timer);
         gpu_devices_done(&g->devices);
         free(g->library);

@@ -60,8 +60,9 @@ const struct gpu_devices *gpus_devices(const struct gpus *g);
 bool gpus_hold(struct gpus *g);
 /* Returns true if the MIG mode of this GPU, one of gpus_devices(), has been read after `since_ms`
  * (loop_now_ms()) and is unchanged, if the GPU has no MIG mode, or if NVML cannot answer: then the last
- * answer counts. Otherwise the mode is being read, and the module calls mode_read() after that. If the mode
- * has changed, gpus_hold() returns false until the devices have been queried again. */
+ * answer counts. Otherwise the mode is being read, and the module calls mode_read() after that. One read
+ * serves all GPUs that are requested in the same turn of the loop. If the mode has changed, gpus_hold()
+ * returns false until the devices have been queried again. */
 bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms);
 /* Sets whether a caller waits until gpus_hold() returns true. If so, the fingerprint is taken more often. */
 void gpus_poll_fast(struct gpus *g, bool waiting);

@@ -77,7 +77,7 @@ static bool hold(void *u) {
 }
 
 static bool read_mode(void *u, const struct gpu_device *d, uint64_t since_ms) {
-        w.reads++;
+        w.modes_wanted |= 1U << (d - gpus);
         return !w.modes_unread;
 }
 

@@ -16,7 +16,7 @@ struct gpu_claims {
         bool holds, wanted;
         bool ipc_sockets; /* for the next process */
         unsigned looks;   /* number of checks whether the known GPUs are current */
-        unsigned reads;   /* number of checks whether the MIG mode has been read */
+        unsigned modes_wanted; /* the GPUs whose MIG mode was wanted: a bit for each of gpus[] */
         bool modes_unread;
 };
 extern struct gpu_claims w;

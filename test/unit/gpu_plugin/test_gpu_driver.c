@@ -220,6 +220,22 @@ static void prepare_waits_while_the_mig_mode_of_its_gpu_is_read(void **state) {
         unprepared_claim("one");
 }
 
+/* failure: NVML is slow, and a claim has several GPUs -> the MIG modes of all are requested at once */
+static void prepare_requests_the_mig_modes_of_all_its_gpus_at_once(void **state) {
+        struct dra_op op;
+        (void)state;
+        needs_nodes();
+        w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1") "," RESULT("c", "gpu-1-mig-1g24gb-19-0");
+        w.modes_unread = true;
+        prepare_claim(&op, "one");
+        assert_string_equal(waiting()->msg, "n0: the MIG mode of device gpu-0 is being read");
+        assert_int_equal(w.modes_wanted, 1U << 0 | 1U << 1 | 1U << 2);
+        w.modes_unread = false;
+        gpu_driver_mode_read(w.gpu);
+        until(&op, PREPARED);
+        unprepared_claim("one");
+}
+
 #define GPU_CONFIG(rest)                                                                                     \
         "{\"source\":\"FromClaim\",\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"gpu.nvidia.com\","        \
         "\"parameters\":{\"apiVersion\":"                                                                    \
@@ -487,6 +503,7 @@ int main(void) {
                 T(a_missing_gpu_is_refused_with_the_gpus_of_the_node),
                 T(a_gpu_in_mig_mode_is_refused_as_a_whole),
                 T(prepare_waits_while_the_mig_mode_of_its_gpu_is_read),
+                T(prepare_requests_the_mig_modes_of_all_its_gpus_at_once),
                 T(an_alternative_has_its_own_configuration_and_keeps_its_name),
                 T(an_invalid_configuration_is_refused_with_the_error_of_the_go_driver),
                 T(a_missing_device_node_or_library_is_named),

@@ -533,15 +533,33 @@ static void one_read_of_the_mig_mode_serves_all_prepares_that_wait(void **state)
         start();
         until_changed();
         uint64_t since = read_now("gpu-0");
-        assert_false(mode_read("gpu-1", since));
         assert_false(mode_read("gpu-0", since));
         assert_true(mode_read("gpu-2", since)); /* it has no MIG mode */
+        uv_run(&loop, UV_RUN_NOWAIT);
+        assert_false(mode_read("gpu-1", since)); /* the read of gpu-0 has begun */
         until_changed();
         assert_true(mode_read("gpu-0", since));
-        assert_false(mode_read("gpu-1", since)); /* asked later */
+        assert_false(mode_read("gpu-1", since));
         until_changed();
         assert_true(mode_read("gpu-1", since));
         assert_int_equal(sessions(), 3);
+}
+
+/* failure: NVML is slow, and a claim has eight GPUs -> one session reads all their MIG modes */
+static void one_session_reads_the_mig_modes_of_all_gpus_of_a_claim(void **state) {
+        static const char *const names[] = { "gpu-0", "gpu-1", "gpu-2", "gpu-3",
+                                             "gpu-4", "gpu-5", "gpu-6", "gpu-7" };
+        put_library();
+        conf("GPU_COUNT=8\n");
+        start();
+        until_changed();
+        uint64_t since = read_now(names[0]);
+        for (size_t i = 1; i < ARRAY_LEN(names); i++)
+                assert_false(mode_read(names[i], since));
+        until_changed();
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                assert_true(mode_read(names[i], since));
+        assert_int_equal(sessions(), 2);
 }
 
 /* failure: NVML crashes, hangs or fails for the GPU -> a Prepare goes on with the known GPUs */
@@ -601,6 +619,7 @@ int main(int argc, char **argv) {
                 T(a_change_of_the_mig_mode_alone_is_noticed_by_the_next_prepare),
                 T(a_gpu_whose_mig_mode_is_disabled_is_offered_again),
                 T(one_read_of_the_mig_mode_serves_all_prepares_that_wait),
+                T(one_session_reads_the_mig_modes_of_all_gpus_of_a_claim),
                 T(a_prepare_goes_on_when_the_mig_mode_cannot_be_read),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
