@@ -38,8 +38,8 @@ struct modes {
         uint64_t wanted, asked; /* GPUs: a bit for each index */
         uint64_t asked_ms;
         uint64_t read_ms[INVENTORY_GPUS_MAX]; /* when the last finished read of each GPU began */
-        uint64_t failing_until_ms; /* after a read that has failed, or has not finished in time, no Prepare
-                                      waits for a read */
+        uint64_t failing_until_ms; /* set when a read has failed, or has not finished in time. Until then, and
+                                      while that read still runs, no Prepare waits for a read */
 };
 
 struct gpus {
@@ -346,12 +346,14 @@ bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_m
         struct modes *m = &g->modes;
         if (d->kind != GPU_FULL || !d->mig_capable || m->read_ms[d->index] >= since_ms)
                 return true;
-        bool coming = nvml_client_asking(m->nvml) && m->asked >> d->index & 1 && m->asked_ms >= since_ms;
+        bool asking = nvml_client_asking(m->nvml);
+        bool coming = asking && m->asked >> d->index & 1 && m->asked_ms >= since_ms;
         if (!coming) {
                 m->wanted |= UINT64_C(1) << d->index;
                 loop_turn_start(&m->ask);
         }
-        return loop_now_ms(g->loop) < m->failing_until_ms;
+        uint64_t now_ms = loop_now_ms(g->loop);
+        return now_ms < m->failing_until_ms || (asking && now_ms >= m->asked_ms + MODE_PATIENCE_MS);
 }
 
 void gpus_poll_fast(struct gpus *g, bool waiting) {
