@@ -104,6 +104,16 @@ elsewhere=(--set nvidiaDriverRoot=/run/nvidia/driver)
 	done
 }
 
+# failure: the slice of shared claims is deleted in the foreground, or its stored version is migrated -> the policy
+#   admits it
+@test "the slice of shared claims has the same exception for finalizers and unchanged writes as fabric objects" {
+	render
+	is 'def rule($p): named("ValidatingAdmissionPolicy"; "compute-domains-\($p)").spec.validations | map(.expression);
+		rule("shared-slice") == rule("fabrics") and (rule("shared-slice")[0] | contains("request.operation == \u0027UPDATE\u0027") and
+		(["generation", "labels", "annotations", "ownerReferences"] as $fields |
+			all($fields[] as $f | contains("object.metadata.?\($f) == oldObject.metadata.?\($f)"); .)))'
+}
+
 # failure: imex.isolation changes to domain -> a ComputeDomain with a shared claim can be deleted [upgrade]
 @test "without channels, the controller deletes and releases the claims of ComputeDomains, and creates and allocates none" {
 	local mode

@@ -252,6 +252,31 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	k -n "$ns" delete computedomain one --cascade=foreground --timeout=90s >/dev/null
 }
 
+# failure: the slice of shared claims is deleted in the foreground, or its stored version is migrated -> the policy
+#   admits it
+@test "the slice of shared claims can be deleted in the foreground, and writes that do not change it are accepted" {
+	local slice=compute-domain.nvidia.com-shared sentence="only the controller may write the slice" uid
+	k -n "$ns" apply -f - >/dev/null <<-END
+		apiVersion: resource.nvidia.com/v1beta1
+		kind: ComputeDomain
+		metadata: {name: sharing}
+		spec: {numNodes: 0, channel: {resourceClaim: {name: sharing}}}
+	END
+	slice_there() { k get resourceslice "$slice" >/dev/null 2>&1; }
+	eventually 30 slice_there
+	uid=$(k get resourceslice "$slice" -o jsonpath='{.metadata.uid}')
+	k get resourceslice "$slice" -o json | jq 'del(.metadata.resourceVersion)' | k replace -f - >/dev/null # a migration of the stored version does the same
+	run k label resourceslice "$slice" some=label
+	[[ $status != 0 && $output == *"$sentence"* ]]
+	run k patch resourceslice "$slice" --type=merge -p '{"spec": {"pool": {"generation": 2}}}'
+	[[ $status != 0 && $output == *"$sentence"* ]]
+	k delete resourceslice "$slice" --cascade=foreground --timeout=60s >/dev/null
+	eventually 30 slice_there
+	[[ $(k get resourceslice "$slice" -o jsonpath='{.metadata.uid}') != "$uid" ]]
+	k -n "$ns" delete computedomain sharing --timeout=90s >/dev/null
+	k delete resourceslice "$slice" --cascade=foreground --timeout=60s >/dev/null
+}
+
 # failure: a tenant or administrator writes a fabric object -> a policy refuses it [tenants]
 # bats test_tags=matrix
 @test "only the controller creates or changes a fabric object, not a tenant or an administrator with an old copy" {
