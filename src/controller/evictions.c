@@ -170,14 +170,7 @@ struct collect {
         struct job *list;
 };
 
-static void collect_claim(void *u, const struct allocation *x) {
-        struct collect *k = u;
-        const struct compute_domain *cd = records_domain(k->e->c, x->domain_uid);
-        /* A claim of another namespace may name the ComputeDomain, too. */
-        if (!cd || !streq(cd->o.meta.ns, x->ns))
-                return;
-        if (*k->of->domain && !streq(k->of->domain, x->domain_uid))
-                return;
+static void add_job(struct collect *k, const struct allocation *x) {
         struct job *j = arena_alloc(k->e->a, sizeof *j);
         *j = (struct job){ .next = k->list,
                            .ns = arena_strdup(k->e->a, x->ns),
@@ -185,6 +178,29 @@ static void collect_claim(void *u, const struct allocation *x) {
                            .node = arena_strdup(k->e->a, k->of->node),
                            .shared = x->shared };
         k->list = j;
+}
+
+/* A claim of another namespace may name the ComputeDomain, too. */
+static bool is_of_domain(const struct collect *k, const struct allocation *x) {
+        const struct compute_domain *cd = records_domain(k->e->c, x->domain_uid);
+        return cd && streq(cd->o.meta.ns, x->ns);
+}
+
+static void collect_shared(void *u, const struct allocation *x) {
+        struct collect *k = u;
+        if (streq(x->node, CD_POOL_SHARED) && is_of_domain(k, x))
+                add_job(k, x);
+}
+
+static void collect_claim(void *u, const struct allocation *x) {
+        struct collect *k = u;
+        if (!is_of_domain(k, x) || (*k->of->domain && !streq(k->of->domain, x->domain_uid)))
+                return;
+        /* The visit has one shared claim of the ComputeDomain. The pods of this node may use another one. */
+        if (x->shared)
+                allocations_of_domain(k->e->c->allocations, x->domain_uid, collect_shared, k);
+        else
+                add_job(k, x);
 }
 
 /* An allocation has the UID of its claim only. */

@@ -27,6 +27,8 @@ struct world {
         const char *consumer;  /* the resource that the claim is reserved for, its name is "worker" */
         const char *group;     /* of the pod; NULL: none */
         const char *ns;        /* of the claim */
+        const char
+                *shared; /* names of the shared claims in the order of the list; NULL: the claim is of n1 */
         bool hidden;           /* the API server serves no list and no watch of the plugins */
         int refuses;           /* the status with which the API server refuses evictions; 0: none */
         struct fake_conn *plugins;
@@ -45,6 +47,9 @@ static void add_plugin(const struct world *w, struct buf *b, int i) {
                          "\"" IMEX_ANNOTATION_HOST_STATE "\":\"%s\",\"" IMEX_ANNOTATION_HOST_REASON
                          "\":\"it has crashed\"",
                          w->states[i]);
+        if (w->shared && i == 1)
+                buf_adds(b, ",\"" IMEX_ANNOTATION_HOST_CHANNELS
+                            "\":\"{\\\"x\\\":{\\\"uid\\\":\\\"\\\",\\\"asks\\\":[\\\"" DOMAIN "\\\"]}}\"");
         buf_addf(b,
                  "}},\"spec\":{\"nodeName\":\"n%d\"},\"status\":{\"phase\":\"Running\",\"conditions\":[{"
                  "\"type\":\"Ready\",\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}",
@@ -54,12 +59,20 @@ static void add_plugin(const struct world *w, struct buf *b, int i) {
 #define POD_GROUP "podgroups\",\"apiGroup\":\"scheduling.k8s.io"
 
 #define CLAIM                                                                                                \
-        "{%s\"metadata\":{\"name\":\"c\",\"namespace\":\"%s\",\"uid\":\"claim\",\"resourceVersion\":\"2\"}," \
+        "{%s\"metadata\":{\"name\":\"%c\",\"namespace\":\"%s\",\"uid\":\"claim-%c\",\"resourceVersion\":"    \
+        "\"2\"},"                                                                                            \
         "\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"r\",\"driver\":\"" CD_DRIVER   \
-        "\",\"pool\":\"n1\",\"device\":\"channel-0\"}],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{"   \
+        "\",\"pool\":\"%s\",\"device\":\"%s\"}],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{"          \
         "\"driver\":\"" CD_DRIVER "\",\"parameters\":{\"apiVersion\":\"" CD_API_VERSION                      \
         "\",\"kind\":\"ComputeDomainChannelConfig\",\"domainID\":\"" DOMAIN                                  \
-        "\"}}}]}},\"reservedFor\":[{\"resource\":\"%s\",\"name\":\"worker\",\"uid\":\"w\"}]}}"
+        "\"%s}}}]}},\"reservedFor\":[{\"resource\":\"%s\",\"name\":\"%s\",\"uid\":\"w\"}]}}"
+
+/* The worker's claim is c. */
+static void add_claim(const struct world *w, const char *members, char name, struct buf *b) {
+        buf_addf(b, CLAIM, members, name, w->ns, name, w->shared ? CD_POOL_SHARED : "n1",
+                 w->shared ? CD_DEVICE_SHARED : "channel-0", w->shared ? ",\"isolation\":\"Channel\"" : "",
+                 w->consumer, name == 'c' ? "worker" : "others");
+}
 
 static char *items_of(void *u, const char *path) {
         const struct world *w = u;
@@ -74,7 +87,10 @@ static char *items_of(void *u, const char *path) {
                 add_plugin(w, &b, i);
         }
         if (fake_has(path, "/resourceclaims"))
-                buf_addf(&b, CLAIM, "", w->ns, w->consumer);
+                for (const char *name = w->shared ? w->shared : "c"; *name; name++) {
+                        buf_adds(&b, b.n ? "," : "");
+                        add_claim(w, "", *name, &b);
+                }
         if (fake_has(path, "/computedomains"))
                 buf_adds(&b, "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" DOMAIN
                              "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER
@@ -83,12 +99,13 @@ static char *items_of(void *u, const char *path) {
 }
 
 static void on_read(struct world *w, struct fake_conn *c, const struct fake_request *r) {
-        if (fake_has(r->path, "/resourceclaims/c")) {
-                _cleanup_(freep) char *claim =
-                        xasprintf(CLAIM, "\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/v1\",",
-                                  w->ns, w->consumer);
+        const char *claim = strstr(r->path, "/resourceclaims/");
+        if (claim) {
+                _cleanup_(buf_done) struct buf b = BUF_INIT(BODY);
+                add_claim(w, "\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/v1\",",
+                          claim[strlen("/resourceclaims/")], &b);
                 w->n_reads++;
-                fake_reply(c, 200, NULL, claim);
+                fake_reply(c, 200, NULL, buf_str(&b));
         } else if (fake_has(r->path, "spec.nodeName")) {
                 _cleanup_(freep) char *list = xasprintf(
                         "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"5\"}"
@@ -242,6 +259,24 @@ static void a_pod_of_a_group_is_evicted(void **state) {
         assert_string_equal(w->path, "/api/v1/namespaces/team-a/pods/worker/eviction");
 }
 
+/* failure: a ComputeDomain has several shared claims -> the pods of each are evicted */
+static void each_shared_claim_of_a_domain_counts(void **state) {
+        static const char *const orders[] = { "cd", "dc" };
+        for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
+                struct world *w;
+                setup((void **)&w);
+                leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
+                w->shared = orders[i];
+                w->consumer = POD_GROUP;
+                w->group = "worker";
+                leading_start(&w->l);
+                pass(w);
+                assert_int_equal(w->n_evicted, 1);
+                leading_teardown((void **)&w);
+        }
+        (void)state;
+}
+
 static void pods_that_must_stay_are_not_evicted(void **state) {
         enum { OFF, SILENT, DEGRADED, MOST_FAIL, MOVED, OF_DAEMON_SET, GROUP, OTHER_NAMESPACE, ROWS };
         for (int row = 0; row < ROWS; row++) {
@@ -285,6 +320,7 @@ int main(void) {
                 T(a_failure_that_ends_evicts_nothing),
                 T(an_old_report_evicts_nothing),
                 T(a_pod_of_a_group_is_evicted),
+                T(each_shared_claim_of_a_domain_counts),
                 cmocka_unit_test(pods_that_must_stay_are_not_evicted),
                 T(a_standby_evicts_nothing),
         };
