@@ -383,8 +383,8 @@ static void view_choose_candidate(struct view *v, const struct view_namespaces *
         static const char *const fixes[] = {
                 [VIEW_COMPLETE] = "Run `helm upgrade` with the values of the release, which creates them.",
                 [VIEW_PARTIAL] = "Try again.",
-                [VIEW_UNREADABLE] = "Ask a cluster admin, or for permission to list "
-                                    "validatingadmissionpolicies.",
+                [VIEW_UNREADABLE] = ("Ask a cluster admin, or for permission to list "
+                                     "validatingadmissionpolicies."),
         };
         enum view_state state = view_state(v, VIEW_ADMISSION, NULL);
         const char *why = whys[state], *fix = fixes[state];
