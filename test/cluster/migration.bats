@@ -132,7 +132,7 @@ one_waits() {
 	with_driver $nodes --set featureGates.HostManagedIMEX=false --set $imex.isolation=channel
 	domain_manifest | k apply -f -
 	workload_manifest | k apply -f -
-	works
+	k -n "$ns" rollout status deployment/work --timeout=120s
 	run_procedure "From host-managed to driver-managed:" \
 		"/HOSTS/d; s/featureGates.HostManagedIMEX=false/$imex.isolation=domain/" 1
 	eventually 90 one_waits
