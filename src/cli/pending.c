@@ -398,56 +398,72 @@ static const char *where_text(struct pod_case *c, const struct inventory *inv, c
         return inv->n_racks == 1 ? arena_printf(c->d->a, " on %s", inv->racks[0].name) : "";
 }
 
+/* All nodes, those in the rack and the partition that the pod needs, and of these, those that accept it. */
+struct places {
+        struct candidates all, part, own;
+        const char *where; /* describes `own` in messages */
+};
+
+/* Returns false if it has named why the pod may run on no node of `part`. */
+static bool find_places(struct pod_case *c, const struct inventory *inv, bool shared, const char *rack,
+                        struct places *ret) {
+        *ret = (struct places){ .all = { .shared = shared }, .part = { .shared = shared, .rack = rack } };
+        if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
+                ret->part.clique = c->clique;
+        ret->own = ret->part;
+        ret->own.pod = c->pod;
+        count_candidates(inv, &ret->all);
+        count_candidates(inv, &ret->part);
+        count_candidates(inv, &ret->own);
+        ret->where = where_text(c, inv, &ret->own, ret->own.nodes < ret->part.nodes);
+        if (!ret->part.nodes || ret->own.nodes)
+                return true;
+        diagnose_excluded(c, inv, &ret->part, where_text(c, inv, &ret->part, false));
+        return false;
+}
+
 /* Names the cause from complete lists. */
 static void diagnose_channels(struct pod_case *c, const struct inventory *inv) {
-        struct candidates all = { 0 }, part = { .rack = required_rack(c) };
-        if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
-                part.clique = c->clique;
-        struct candidates own = { .rack = part.rack, .clique = part.clique, .pod = c->pod };
-        count_candidates(inv, &all);
-        count_candidates(inv, &part);
-        count_candidates(inv, &own);
-        const char *where = where_text(c, inv, &own, own.nodes < part.nodes);
-        if (part.nodes && !own.nodes) {
-                diagnose_excluded(c, inv, &part, where_text(c, inv, &part, false));
+        struct places p;
+        if (!find_places(c, inv, false, required_rack(c), &p))
                 return;
-        }
-        if (own.seats)
-                diagnosis_line(c->d, own.free ? TERM_OK : TERM_BAD, "channel", "%zu of %zu in use%s",
-                               own.used, own.seats, where);
+        if (p.own.seats)
+                diagnosis_line(c->d, p.own.free ? TERM_OK : TERM_BAD, "channel", "%zu of %zu in use%s",
+                               p.own.used, p.own.seats, p.where);
         else
-                diagnosis_line(c->d, TERM_BAD, "channel", "no node publishes one%s", where);
-        if (!all.offered) {
-                if (!plugin_diagnose(c->d, NULL) && !diagnose_withheld(c, inv, &own))
+                diagnosis_line(c->d, TERM_BAD, "channel", "no node publishes one%s", p.where);
+        if (!p.all.offered) {
+                if (!plugin_diagnose(c->d, NULL) && !diagnose_withheld(c, inv, &p.own))
                         diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
                                       inv->n_nodes ? "no node publishes a channel device"
                                                    : "no node of the cluster has an NVIDIA GPU");
-        } else if (!own.offered) {
-                if (!(own.nodes == 1 && plugin_diagnose(c->d, own.last)) && !diagnose_withheld(c, inv, &own))
+        } else if (!p.own.offered) {
+                if (!(p.own.nodes == 1 && plugin_diagnose(c->d, p.own.last)) &&
+                    !diagnose_withheld(c, inv, &p.own))
                         diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
-                                      "no channel device is published%s", where);
-        } else if (!part.free && part.clique && all.free) {
-                add_full(c, inv, &part);
-        } else if (!own.free && own.used < own.seats) {
-                if (!diagnose_withheld(c, inv, &own))
+                                      "no channel device is published%s", p.where);
+        } else if (!p.part.free && p.part.clique && p.all.free) {
+                add_full(c, inv, &p.part);
+        } else if (!p.own.free && p.own.used < p.own.seats) {
+                if (!diagnose_withheld(c, inv, &p.own))
                         diagnosis_add(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL),
                                       "wait until the nodes are Ready, or uncordon them",
                                       "the nodes%s with a free channel are not Ready or cordoned (%zu of %zu "
                                       "channels in use)",
-                                      where, own.used, own.seats);
-        } else if (!own.free) {
+                                      p.where, p.own.used, p.own.seats);
+        } else if (!p.own.free) {
                 diagnosis_add(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL), NULL,
-                              "no free channel: %zu of %zu%s in use (%s)", own.used, own.seats, where,
-                              users_of(c, inv, &own));
+                              "no free channel: %zu of %zu%s in use (%s)", p.own.used, p.own.seats, p.where,
+                              users_of(c, inv, &p.own));
         } else if (needs_gpus(c) && !has_other_reason(c)) {
                 diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,
                               "%zu of %zu nodes have a free channel, but the scheduler finds none with "
                               "enough GPUs: %s",
-                              own.free, own.offered, c->waits);
+                              p.own.free, p.own.offered, c->waits);
         } else {
                 diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL,
                               "%zu of %zu nodes have a free channel, but the pod may not use them: %s",
-                              own.free, own.offered, c->waits);
+                              p.own.free, p.own.offered, c->waits);
         }
 }
 
@@ -495,41 +511,31 @@ static void shared_possible(struct pod_case *c) {
 
 /* Names the cause from complete lists. Any number of pods can use the device of a node. */
 static void diagnose_shared_nodes(struct pod_case *c, const struct inventory *inv) {
-        struct candidates all = { .shared = true }, part = all;
-        if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
-                part.clique = c->clique;
-        struct candidates own = part;
-        own.pod = c->pod;
-        count_candidates(inv, &all);
-        count_candidates(inv, &part);
-        count_candidates(inv, &own);
-        const char *where = where_text(c, inv, &own, own.nodes < part.nodes);
-        if (part.nodes && !own.nodes) {
-                diagnose_excluded(c, inv, &part, where_text(c, inv, &part, false));
+        struct places p;
+        if (!find_places(c, inv, true, NULL, &p))
                 return;
-        }
-        diagnosis_line(c->d, own.free ? TERM_OK : TERM_BAD, "channel",
-                       "%zu of %zu nodes%s offer it to shared claims", own.offered, own.nodes, where);
-        if (!own.offered) {
-                if (!(own.nodes == 1 && plugin_diagnose(c->d, own.last)) &&
-                    !(!all.offered && plugin_diagnose(c->d, NULL)) && !diagnose_withheld(c, inv, &own))
+        diagnosis_line(c->d, p.own.free ? TERM_OK : TERM_BAD, "channel",
+                       "%zu of %zu nodes%s offer it to shared claims", p.own.offered, p.own.nodes, p.where);
+        if (!p.own.offered) {
+                if (!(p.own.nodes == 1 && plugin_diagnose(c->d, p.own.last)) &&
+                    !(!p.all.offered && plugin_diagnose(c->d, NULL)) && !diagnose_withheld(c, inv, &p.own))
                         diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
                                       "no node%s has the label " CD_LABEL_SHARED
                                       ", which the driver sets where IMEX is ready",
-                                      where);
-        } else if (!own.free) {
+                                      p.where);
+        } else if (!p.own.free) {
                 diagnosis_add(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
                               "wait until the nodes are Ready, or uncordon them",
-                              "the nodes%s that offer the channel are not Ready or cordoned", where);
+                              "the nodes%s that offer the channel are not Ready or cordoned", p.where);
         } else if ((needs_gpus(c) || says(c, "Insufficient nvidia.com/gpu")) && !has_other_reason(c)) {
                 diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,
                               "%zu of %zu nodes%s offer the channel, but the scheduler finds none with "
                               "enough GPUs: %s",
-                              own.free, own.nodes, where, c->waits);
+                              p.own.free, p.own.nodes, p.where, c->waits);
         } else {
                 diagnosis_add(c->d, reason_cause(CAUSE_SCHEDULING_FAILED), NULL,
                               "%zu of %zu nodes%s offer the channel, but the pod may not use them: %s",
-                              own.free, own.nodes, where, c->waits);
+                              p.own.free, p.own.nodes, p.where, c->waits);
         }
 }
 
