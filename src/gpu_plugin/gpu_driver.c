@@ -26,11 +26,15 @@ static enum verdict gpu_steps_known(void *u, struct op *op) {
                 g->devices ? "the GPUs of this node have changed, and are being queried again" : g->why);
 }
 
+static bool is_part_of(const char *mig, const char *gpu) {
+        size_t n = strlen(gpu);
+        return strncmp(mig, gpu, n) == 0 && str_starts(mig + n, "-mig-");
+}
+
 /* Returns why a whole GPU is not listed, if MIG is the reason; otherwise NULL. */
 static const char *is_mig(const struct gpu *g, const char *device) {
-        _cleanup_(freep) char *prefix = xasprintf("%s-mig-", device);
         for (size_t i = 0; i < g->devices->n; i++) {
-                if (str_starts(g->devices->items[i].name, prefix))
+                if (is_part_of(g->devices->items[i].name, device))
                         return "it is in MIG mode";
         }
         for (size_t i = 0; i < g->devices->n_left_out; i++) {
@@ -90,11 +94,6 @@ static enum verdict there(void *u, struct op *op, struct node_request *w) {
                         d->name, before, d->uuid);
         arena_free(a);
         return v;
-}
-
-static bool is_part_of(const char *mig, const char *gpu) {
-        size_t n = strlen(gpu);
-        return strncmp(mig, gpu, n) == 0 && str_starts(mig + n, "-mig-");
 }
 
 /* Returns another prepared claim that has the same GPU under another name: the whole GPU or a MIG device from
