@@ -156,18 +156,20 @@ class Bench:
                           "status complete")
 
     def remove(self, name, with_domain):
-        """Seconds until nothing is left: pods, claims, and with a domain its object, assignments and labels."""
+        """Returns the seconds until the pods are gone, and until nothing is left: also no claims, and with a domain no object of it, no
+        assignments and no labels."""
         start = time.monotonic()
         self.k.delete(f"/apis/batch/v1/namespaces/{NS}/jobs/{name}")
         if with_domain:
             self.k.delete(f"{CD_GROUP}/namespaces/{NS}/computedomains/{name}")
         self.pods.wait(lambda _: not self.of(name), 120, "pods gone")
+        pods_gone = time.monotonic() - start
         self.claims.wait(lambda claims: all(c["metadata"]["namespace"] == DRIVER_NS for c in claims), 120, "claims deleted")
         if with_domain:
             self.domains.wait(lambda all_: not any(d["metadata"]["name"] == name for d in all_), 120, "ComputeDomain deleted")
             self.fabrics.wait(lambda fabrics: not assigned(fabrics), 120, "assignments gone")
             self.nodes.wait(lambda ns: not any(UID_LABEL in labels(n) for n in ns), 60, "labels gone")
-        return time.monotonic() - start
+        return pods_gone, time.monotonic() - start
 
     def follow(self, nodes, with_domain):
         """Seconds from the deletion of a Job on the nodes, with its domain, until all pods of the next one run there."""
