@@ -51,6 +51,15 @@ struct diagnosis_cause *diagnosis_add(struct diagnosis *d, const struct reason *
         return c;
 }
 
+void diagnosis_no_driver(struct diagnosis *d, const char *lack) {
+        const char *gpus = view_gpus_only(d->v);
+        diagnosis_add(d, reason_cause(CAUSE_NO_DRIVER),
+                      gpus ? "to install ComputeDomains, run `helm upgrade` with "
+                             "resources.computeDomains.enabled=true"
+                           : NULL,
+                      "%s: %s", lack, gpus ? gpus : "the driver is not installed");
+}
+
 void diagnosis_possible(struct diagnosis *d, const struct reason *r, const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);

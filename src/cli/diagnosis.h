@@ -49,6 +49,8 @@ void diagnosis_hint(struct diagnosis *d, const char *fmt, ...) __attribute__((fo
 /* Adds a certain cause, unless it was added before. `fix` may be NULL. Returns the cause. */
 struct diagnosis_cause *diagnosis_add(struct diagnosis *d, const struct reason *r, const char *fix,
                                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Adds the cause that ComputeDomains are not installed. `lack` is what shows it. */
+void diagnosis_no_driver(struct diagnosis *d, const char *lack);
 void diagnosis_possible(struct diagnosis *d, const struct reason *r, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 /* Whether the objects of a namespace (NULL: of all) were read completely. If not, records that they are

@@ -74,12 +74,15 @@ void doctor_fail(struct doctor *d, enum doctor_fault fault, const char *fix, con
 
 bool doctor_doubts_driver(struct doctor *d, bool verified) {
         const struct view *v = d->v;
-        if (v->driver != VIEW_DRIVER_UNCLEAR && !(verified && v->driver == VIEW_DRIVER_ASSUMED))
+        bool several = verified && v->gpu_releases;
+        if (v->driver != VIEW_DRIVER_UNCLEAR && !(verified && v->driver == VIEW_DRIVER_ASSUMED) && !several)
                 return false;
         struct doctor_result *x =
                 doctor_add(d, DOCTOR_SKIPPED,
-                           arena_printf(d->a, "%s Or name the driver's namespace: --namespace NAMESPACE",
-                                        v->driver_doubt));
+                           several ? v->driver_doubt
+                                   : arena_printf(d->a,
+                                                  "%s Or name the driver's namespace: --namespace NAMESPACE",
+                                                  v->driver_doubt));
         x->denied = view_state(v, VIEW_ADMISSION, NULL) == VIEW_UNREADABLE;
         x->failed = !x->denied;
         return true;

@@ -54,7 +54,7 @@ struct doctor {
         struct inventory inv;                     /* only in a running installation */
         const struct workload_object *controller; /* this driver's; NULL: none */
         const struct workload_object *plugin;
-        const struct workload_object *gpus_only; /* the DaemonSet, if it has no plugin for ComputeDomains */
+        const char *gpus_only; /* what is installed instead of ComputeDomains (view_gpus_only()), or NULL */
         const struct workload_object *go;        /* the DaemonSet of the Go driver; NULL: none */
         const char *go_all;                      /* all of them, as text */
         bool go_unclear;                         /* several, of which the user has not chosen one */

@@ -150,7 +150,7 @@ static void add_missing_plugin(struct doctor *d, const char *node) {
         /* Without the driver's DaemonSet, its namespace is not known. */
         if (!d->v->driver_ns && !doctor_needs(d, VIEW_DAEMON_SETS, NULL))
                 return;
-        bool known = plugin_diagnose(&x, node) && x.n_causes;
+        bool known = !d->gpus_only && plugin_diagnose(&x, node) && x.n_causes;
         doctor_fail_reason(d, FAULT_NODE_PLUGIN, reason_cause(CAUSE_NO_PLUGIN),
                            known ? x.causes[0].fix : NULL,
                            known ? x.causes[0].text : arena_printf(d->a, "no plugin runs on %s", node));

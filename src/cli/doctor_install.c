@@ -27,8 +27,8 @@ static void check_driver(struct doctor *d) {
                 return;
         }
         if (d->gpus_only) {
-                doctor_skip(d, "DaemonSet %s in %s allocates only GPUs, which `doctor --node` checks",
-                            d->gpus_only->o.meta.name, d->ns);
+                doctor_skip(d, "%s, which `doctor --node NODE%s` checks", d->gpus_only,
+                            d->v->gpu_releases ? " --namespace NAMESPACE" : "");
                 return;
         }
         if (doctor_needs(d, VIEW_DEPLOYMENTS, NULL) && doctor_needs(d, VIEW_DAEMON_SETS, NULL))

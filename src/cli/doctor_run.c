@@ -31,9 +31,7 @@ static void find_drivers(struct doctor *d) {
         VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
         if (view_is_driver(v, w, "compute-domain-kubelet-plugin"))
                 d->plugin = w;
-        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, w)
-        if (!d->controller && !d->plugin && view_is_driver(v, w, "gpu-kubelet-plugin"))
-                d->gpus_only = w;
+        d->gpus_only = view_gpus_only(v);
         find_go_driver(d);
 }
 

@@ -121,8 +121,7 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
                 if (v->driver == VIEW_DRIVER_UNCLEAR ||
                     view_state(v, VIEW_DAEMON_SETS, NULL) != VIEW_COMPLETE)
                         return false;
-                diagnosis_add(d, reason_cause(CAUSE_NO_DRIVER), NULL,
-                              "no DaemonSet of the kubelet plugin exists: the driver is not installed");
+                diagnosis_no_driver(d, "no DaemonSet of the ComputeDomain plugin exists");
                 return true;
         }
         if (!diagnosis_needs(d, VIEW_PODS, set->o.meta.ns))

@@ -313,7 +313,8 @@ int overview_add(struct cli *c, struct view *v) {
         }
         if (view_not_served(v, VIEW_DOMAINS)) {
                 buf_done(&o.next.text);
-                term_line(&c->t, "The cluster has no ComputeDomains: the driver is not installed.");
+                term_line(&c->t, "The cluster has no ComputeDomains: %s.",
+                          str_or(view_gpus_only(v), "the driver is not installed"));
                 return COMMAND_PROBLEM;
         }
         if (streq(options.output, "json"))

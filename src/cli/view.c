@@ -360,7 +360,14 @@ static void view_choose_policy(struct view *v, const struct view_namespaces *pol
                 view_set_driver(v, VIEW_DRIVER_VERIFIED, both.names[0]);
         else if (control.n == 1)
                 view_set_driver(v, VIEW_DRIVER_VERIFIED, control.names[0]);
-        else {
+        else if (both.n && !control.n && view_state(v, VIEW_ADMISSION, NULL) == VIEW_COMPLETE) {
+                v->gpu_releases = namespaces_text(&both, v->a);
+                v->driver_doubt = arena_printf(
+                        v->a,
+                        "Releases in several namespaces allocate only GPUs: %s. "
+                        "`doctor --namespace NAMESPACE` examines one of them.",
+                        v->gpu_releases);
+        } else {
                 view_set_driver(v, VIEW_DRIVER_UNCLEAR, NULL);
                 v->driver_doubt = arena_printf(
                         v->a,
@@ -420,6 +427,22 @@ bool view_lacks_plugins(const struct view *v) {
         if (p->plugin)
                 return false;
         return true;
+}
+
+const char *view_gpus_only(const struct view *v) {
+        const struct workload_object *gpus = NULL;
+        if (v->gpu_releases)
+                return arena_printf(v->a, "the releases in the namespaces %s allocate only GPUs",
+                                    v->gpu_releases);
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d) {
+                if (view_is_driver(v, d, "compute-domain-kubelet-plugin"))
+                        return NULL;
+                if (view_is_driver(v, d, "gpu-kubelet-plugin"))
+                        gpus = d;
+        }
+        return gpus ? arena_printf(v->a, "DaemonSet %s in %s allocates only GPUs", gpus->o.meta.name,
+                                   gpus->o.meta.ns)
+                    : NULL;
 }
 
 static void view_read_settings(struct view *v) {

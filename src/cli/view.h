@@ -73,7 +73,10 @@ struct view {
         const char *named_ns;  /* the driver's namespace, as the user states it; NULL: not stated */
         const char *driver_ns; /* the namespace of the driver; NULL: not known */
         enum view_driver driver;
-        const char *driver_doubt; /* why it is only assumed or unclear, and the remedy: sentences, or NULL */
+        const char *gpu_releases; /* namespaces of several releases, which all allocate only GPUs, so that the
+                                   * driver is VIEW_DRIVER_NONE; NULL: there are not several */
+        const char *driver_doubt; /* why the namespace is only assumed, unclear or not chosen, and the remedy:
+                                   * sentences, or NULL */
         bool looked_for_driver;
         bool own_channels; /* the installation has imex.isolation=channel */
         bool hosts;        /* the installation has imex.mode=hostManaged or the feature gate */
@@ -110,6 +113,9 @@ bool view_is_driver(const struct view *v, const struct workload_object *w, const
 /* Whether the installation is known to have no plugin for ComputeDomains, as one that allocates only GPUs.
  * Needs view_find_driver(). */
 bool view_lacks_plugins(const struct view *v);
+/* What is installed instead of ComputeDomains: "DaemonSet x in y allocates only GPUs", or the same about
+ * several releases; NULL: nothing is known. Needs view_find_driver(). */
+const char *view_gpus_only(const struct view *v);
 
 /* Visits the objects of a kind in the order of their lists. */
 #define VIEW_EACH(v, kind, type, var)                                                                        \

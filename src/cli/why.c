@@ -48,7 +48,8 @@ static void diagnose_terminating(struct diagnosis *d, const struct pod_object *p
         diagnosis_line(d, TERM_WAIT, "pod", "is being deleted%s%s",
                        p->n_finalizers ? ", with the finalizer " : "",
                        p->n_finalizers ? p->finalizers[0] : "");
-        if (p->node && p->n_claims && since > 30 && plugin_diagnose(d, p->node))
+        /* Without ComputeDomains, the claims are of other drivers. */
+        if (p->node && p->n_claims && since > 30 && !view_gpus_only(d->v) && plugin_diagnose(d, p->node))
                 return;
         d->fine = true;
         const struct event_object *evicted =

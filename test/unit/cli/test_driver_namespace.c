@@ -145,7 +145,7 @@ static void workloads_of_a_tenant_do_not_replace_those_of_the_driver(void **stat
         cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0" });
         run_has(&command_why, "train-0", COMMAND_PROBLEM,
                 "no controller of the driver is ready in namespace nvidia-compute-domains");
-        run_has(&command_why, "node/a0", COMMAND_PROBLEM, "no DaemonSet of the kubelet plugin exists");
+        run_has(&command_why, "node/a0", COMMAND_PROBLEM, "plugin exists: the driver is not installed");
 }
 
 /* Without the policies, nothing distinguishes the driver from a tenant that poses as it. */
@@ -310,23 +310,30 @@ static void policies_of_several_namespaces_are_compared_with_the_workloads(void 
         view_done(&v);
 }
 
-/* A release in the namespace a-gpus that allocates only GPUs. */
-static void put_gpus_release(void) {
+/* A release that allocates only GPUs. */
+static void put_gpus_release(const char *ns) {
         cluster_put(cluster, &doctor_kinds_admission,
-                    "{'metadata':{'name':'a-gpus-resourceslices'},'spec':{'matchConditions':[{'name':"
+                    "{'metadata':{'name':'%s-resourceslices'},'spec':{'matchConditions':[{'name':"
                     "'is-our-kubelet-plugin','expression':'request.userInfo.username == "
-                    "\\u0027system:serviceaccount:a-gpus:x\\u0027'}]}}");
+                    "\\u0027system:serviceaccount:%s:x\\u0027'}]}}",
+                    ns, ns);
         cluster_put(
                 cluster, &kube_daemonsets,
-                "{'metadata':{'namespace':'a-gpus','name':'gpus'},'spec':{'template':{'spec':{'containers':["
-                "{'name':'gpus','command':['gpu-kubelet-plugin']}]}}}}");
+                "{'metadata':{'namespace':'%s','name':'gpus'},'spec':{'template':{'spec':{'containers':["
+                "{'name':'gpus','command':['gpu-kubelet-plugin']}]}}}}",
+                ns);
+}
+
+static void remove_workloads(void) {
+        cluster_remove_all(cluster, &tool_kinds_deployments);
+        cluster_remove_all(cluster, &kube_daemonsets);
 }
 
 /* failure: another release allocates only GPUs -> the driver is the release that has a controller */
 static void a_release_for_gpus_only_does_not_hide_the_driver(void **state) {
         struct view v;
         (void)state;
-        put_gpus_release();
+        put_gpus_release("a-gpus");
         for (int readable = 1; readable >= 0; readable--) {
                 if (!readable) {
                         cluster_fail(cluster, &tool_kinds_deployments, ERR_DENIED, "no");
@@ -344,12 +351,70 @@ static void a_release_for_gpus_only_does_not_hide_the_driver(void **state) {
 static void a_release_for_gpus_only_is_found_beside_old_policies(void **state) {
         struct view v;
         (void)state;
-        cluster_remove_all(cluster, &tool_kinds_deployments);
-        cluster_remove_all(cluster, &kube_daemonsets);
-        put_gpus_release();
+        remove_workloads();
+        put_gpus_release("a-gpus");
         find(&v, NULL);
         assert_int_equal(v.driver, VIEW_DRIVER_VERIFIED);
         assert_string_equal(v.driver_ns, "a-gpus");
+        view_done(&v);
+}
+
+/* failure: only the plugin of GPUs is installed -> `why` names its DaemonSet, not a missing driver */
+static void why_names_a_release_for_gpus_only(void **state) {
+        static const char text[] = "no DaemonSet of the ComputeDomain plugin exists: DaemonSet gpus in "
+                                   "nvidia-compute-domains allocates only GPUs";
+        (void)state;
+        remove_workloads();
+        cluster_remove_all(cluster, &doctor_kinds_admission);
+        cluster_remove_all(cluster, &kube_pods);
+        put_gpus_release(CLUSTER_NS);
+        run_has(&command_why, "node/a0", COMMAND_PROBLEM, text);
+        run_has(&command_why, "node/a0", COMMAND_PROBLEM, "resources.computeDomains.enabled=true");
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'team-b','name':'train-0','deletionTimestamp':'2026-11-27T11:55:"
+                "00Z','deletionGracePeriodSeconds':30},'spec':{'nodeName':'a0','containers':[],"
+                "'resourceClaims':[{'name':'gpu','resourceClaimName':'gpu'}]},'status':{'phase':'Running'}}");
+        run_has(&command_why, "train-0", COMMAND_FINE, "delay the deletion");
+        cluster_fail(cluster, &kube_compute_domains, ERR_NOT_FOUND, "no such kind");
+        run_has(&command_status, NULL, COMMAND_PROBLEM,
+                "The cluster has no ComputeDomains: DaemonSet gpus in nvidia-compute-domains allocates only "
+                "GPUs.");
+        struct doctor_test x;
+        examine(&x, cluster_source(cluster), DOCTOR_NODE);
+        has(buf_str(&x.t.out), "no plugin runs on a0");
+        examined(&x);
+}
+
+/* failure: several releases allocate only GPUs -> they are listed, and `doctor --namespace` chooses one */
+static void releases_for_gpus_only_are_listed(void **state) {
+        static const char list[] = "Releases in several namespaces allocate only GPUs: a-gpus, b-gpus. "
+                                   "`doctor --namespace NAMESPACE` examines one of them.";
+        struct doctor_test x;
+        struct view v;
+        (void)state;
+        remove_workloads();
+        put_gpus_release("a-gpus");
+        put_gpus_release("b-gpus");
+        run_has(&command_why, "node/a0", COMMAND_PROBLEM, list);
+        run_has(&command_why, "node/a0", COMMAND_PROBLEM,
+                "the releases in the namespaces a-gpus, b-gpus allocate only GPUs");
+        run_has(&command_status, NULL, COMMAND_PROBLEM, list);
+        examine(&x, cluster_source(cluster), DOCTOR_RUNNING);
+        has(buf_str(&x.t.out), "allocate only GPUs, which `doctor --node NODE --namespace NAMESPACE` checks");
+        examined(&x);
+        examine(&x, cluster_source(cluster), DOCTOR_NODE);
+        has(buf_str(&x.t.out), list);
+        assert_int_equal(doctor_exit(&x.d), COMMAND_FAILED);
+        examined(&x);
+        find(&v, "b-gpus");
+        assert_int_equal(v.driver, VIEW_DRIVER_VERIFIED);
+        assert_string_equal(v.driver_ns, "b-gpus");
+        view_done(&v);
+        /* Another policy may name the namespace of a controller. */
+        cluster_fail(cluster, &doctor_kinds_admission, ERR_RETRY, "the list does not end");
+        find(&v, NULL);
+        assert_int_equal(v.driver, VIEW_DRIVER_UNCLEAR);
         view_done(&v);
 }
 
@@ -474,6 +539,8 @@ int main(void) {
                 T(policies_of_several_namespaces_are_compared_with_the_workloads),
                 T(a_release_for_gpus_only_does_not_hide_the_driver),
                 T(a_release_for_gpus_only_is_found_beside_old_policies),
+                T(why_names_a_release_for_gpus_only),
+                T(releases_for_gpus_only_are_listed),
                 T(a_policy_names_the_namespace_of_workloads_that_may_not_be_read),
                 T(the_condition_of_a_policy_names_the_namespace),
                 T(an_installation_for_gpus_only_is_verified),
