@@ -54,38 +54,47 @@ static int not_opened(const char *dir, struct err *e) {
                        : err_errno(e, errno, "open '" IMEX_GRANTS_DIR "' in '%s'", dir);
 }
 
-/* Opens the folder "grants" of the domain. The daemon's container can replace both folders with links to
- * other places, which the plugin must not follow. So the folder's name in the result contains a descriptor,
- * which the caller closes. */
-static int open_folder(const char *dir, bool create, int *ret_fd, char ret_path[static GRANTS_PATH_MAX],
-                       struct err *e) {
+/* The folder "grants" of a domain. */
+struct grants_dir {
+        int parent, fd; /* descriptors of the domain's folder, and of "grants" in it */
+        char path[GRANTS_PATH_MAX];
+};
+#define GRANTS_CLOSED                                                                                        \
+        { .parent = -1, .fd = -1 }
+
+static void close_folder(struct grants_dir *g) {
+        closep(&g->fd);
+        closep(&g->parent);
+}
+
+/* The daemon's container can replace both folders with links to other places, which the plugin must not
+ * follow. So the path contains a descriptor. The caller closes the folder, also after an error. */
+static int open_folder(const char *dir, bool create, struct grants_dir *ret, struct err *e) {
         enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
         if (create && file_mkdirs(dir, 0755, e) < 0)
                 return -1;
-        _cleanup_(closep) int parent = open(dir, FLAGS);
-        if (parent < 0)
+        ret->parent = open(dir, FLAGS);
+        if (ret->parent < 0)
                 return not_opened(dir, e);
-        if (create && mkdirat(parent, IMEX_GRANTS_DIR, 0755) < 0 && errno != EEXIST)
+        if (create && mkdirat(ret->parent, IMEX_GRANTS_DIR, 0755) < 0 && errno != EEXIST)
                 return err_errno(e, errno, "create the folder '" IMEX_GRANTS_DIR "' in '%s'", dir);
-        int fd = openat(parent, IMEX_GRANTS_DIR, FLAGS);
-        if (fd < 0)
+        ret->fd = openat(ret->parent, IMEX_GRANTS_DIR, FLAGS);
+        if (ret->fd < 0)
                 return not_opened(dir, e);
-        snprintf(ret_path, GRANTS_PATH_MAX, "/proc/self/fd/%d", fd);
-        *ret_fd = fd;
+        snprintf(ret->path, sizeof ret->path, "/proc/self/fd/%d", ret->fd);
         return 0;
 }
 
 static int put_once(const char *dir, const char *claim_uid, const char *word, struct err *e) {
-        char grants[GRANTS_PATH_MAX];
-        _cleanup_(closep) int fd = -1;
+        _cleanup_(close_folder) struct grants_dir grants = GRANTS_CLOSED;
 
-        if (open_folder(dir, true, &fd, grants, e) < 0)
+        if (open_folder(dir, true, &grants, e) < 0)
                 return -1;
-        _cleanup_(freep) char *path = file_join(grants, claim_uid);
+        _cleanup_(freep) char *path = file_join(grants.path, claim_uid);
         if (has_content(path, word))
                 return 0;
-        clean_up(grants, claim_uid);
+        clean_up(grants.path, claim_uid);
         if (file_replace_volatile(path, word, strlen(word), 0644, e) == 0)
                 return 0;
         err_wrap(e, "%s", dir);
@@ -105,21 +114,18 @@ int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_stat
 }
 
 int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, struct err *e) {
-        char grants[GRANTS_PATH_MAX];
-        _cleanup_(closep) int fd = -1;
+        _cleanup_(close_folder) struct grants_dir grants = GRANTS_CLOSED;
 
         BUG_ON(!str_is_uuid(claim_uid));
-        if (open_folder(dir, false, &fd, grants, e) == 0) {
-                _cleanup_(freep) char *path = file_join(grants, claim_uid);
-                _cleanup_(closep) int parent = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (open_folder(dir, false, &grants, e) == 0) {
+                _cleanup_(freep) char *path = file_join(grants.path, claim_uid);
                 if (file_remove(path, e) < 0) {
                         err_wrap(e, "%s", dir);
                         return -1;
                 }
-                clean_up(grants, claim_uid);
+                clean_up(grants.path, claim_uid);
                 /* Fails if the folder has another grant. */
-                if (parent >= 0)
-                        (void)unlinkat(parent, IMEX_GRANTS_DIR, AT_REMOVEDIR);
+                (void)unlinkat(grants.parent, IMEX_GRANTS_DIR, AT_REMOVEDIR);
         } else if (e->kind != ERR_NOT_FOUND) {
                 return -1;
         }
@@ -144,12 +150,11 @@ static int pass_on(void *u, int folder, const char *name, struct err *e) {
 
 int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e) {
         struct each each = { fn, u, false };
-        char grants[GRANTS_PATH_MAX];
-        _cleanup_(closep) int fd = -1;
+        _cleanup_(close_folder) struct grants_dir grants = GRANTS_CLOSED;
 
-        if (open_folder(dir, false, &fd, grants, e) < 0)
+        if (open_folder(dir, false, &grants, e) < 0)
                 return e->kind == ERR_NOT_FOUND ? 0 : -1;
-        int r = file_each(grants, pass_on, &each, e);
+        int r = file_each(grants.path, pass_on, &each, e);
         return r < 0 && (each.failed || e->kind != ERR_NOT_FOUND) ? -1 : 0;
 }
 
