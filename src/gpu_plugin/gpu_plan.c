@@ -2,7 +2,6 @@
 #include "gpu_plugin/gpu_plan.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "api/reasons.h"
@@ -80,9 +79,7 @@ static void find_node_mode(const struct gpu *g, unsigned *mode, unsigned *gid) {
 
 /* A driver container has its device nodes in its own dev/. */
 static struct driver_root dev_root(const struct gpu *g) {
-        _cleanup_(freep) char *dev = file_join(g->o.root.here, "dev");
-        struct stat st;
-        return stat(dev, &st) == 0 && S_ISDIR(st.st_mode) ? g->o.root : (struct driver_root){ "/", "/" };
+        return driver_root_has_dev(&g->o.root) ? g->o.root : (struct driver_root){ "/", "/" };
 }
 
 static int edits_options(const struct gpu *g, struct gpu_edits_options *ret, struct err *e) {

@@ -52,7 +52,7 @@ struct plugin {
         struct monitor *monitor; /* NULL: the GPUs' health is not monitored */
         struct gpu *driver;
         struct gpu_conflicts *conflicts;
-        char *sys, *dev;
+        char *sys;
         /* The hook that CDI files name. */
         char *hook_program, *hook;
         enum hook_state hook_state;
@@ -334,7 +334,6 @@ static void report_unused_flags(const struct plugin *p) {
 static void *gpu_plugin_main_start(struct node_main *m) {
         struct plugin *p = CONTAINER(m, struct plugin, main);
         p->sys = *p->flags.alt_proc_devices ? below_root(p, "/sys") : xstrdup("/sys");
-        p->dev = below_root(p, "/dev");
         p->hook_program = beside_us(HOOK_PROGRAM);
         p->report = (struct gpu_report){ .events = m->events, .metrics = &p->metrics, .node = p->flags.node };
         loop_timer_init(&p->hook_retry, &m->loop, on_hook_retry, p);
@@ -348,7 +347,6 @@ static void *gpu_plugin_main_start(struct node_main *m) {
         p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = m->root,
                                                              .proc_driver = m->proc_driver,
                                                              .sys = p->sys,
-                                                             .dev = p->dev,
                                                              .own_dev = "/dev",
                                                              .changed = on_gpus,
                                                              .mode_read = on_mode_read,
@@ -496,7 +494,6 @@ int main(int argc, char **argv) {
                 return check_node_main(&p.main, flags, argc - 1, argv + 1, gpu_plugin_main_check_node);
         int r = node_main(&p.main, flags, argc, argv);
         free(p.sys);
-        free(p.dev);
         free(p.hook_program);
         free(p.hook);
         return r;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/reasons.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "gpu_plugin/gpu_devices.h"
@@ -203,10 +204,10 @@ enum { WITHOUT_LIBRARY = 1 };
 static uint64_t gpus_check(struct gpus *g, struct arena *a, struct driver_file *library, struct err *e) {
         if (driver_root_find_library(&g->o.root, "libnvidia-ml.so.1", a, library, e) < 0)
                 return e->kind == ERR_NOT_FOUND ? WITHOUT_LIBRARY : 0;
-        return fingerprint(&(struct fingerprint_of){ .proc_driver = g->o.proc_driver,
-                                                     .sys = g->o.sys,
-                                                     .dev = g->o.dev,
-                                                     .library = library->here });
+        /* A driver container has its own dev/, and may start after the plugin. */
+        _cleanup_(freep) char *dev = file_join(driver_root_has_dev(&g->o.root) ? g->o.root.here : "/", "dev");
+        return fingerprint(&(struct fingerprint_of){
+                .proc_driver = g->o.proc_driver, .sys = g->o.sys, .dev = dev, .library = library->here });
 }
 
 /* An administrator who configures MIG creates one instance after the other, so the query of NVML waits until

@@ -28,7 +28,6 @@ struct gpus_options { /* the strings are borrowed until gpus_free() */
         struct driver_root root;
         const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
         const char *sys;          /* "/sys" or its substitute */
-        const char *dev;          /* "/dev", or the dev/ below the driver root */
         const char *own_dev;      /* "/dev", where the plugin creates device nodes for NVML; NULL: nowhere */
         void (*changed)(void *u); /* the devices or the state have changed; never called inside gpus_*() */
         void (*mode_read)(void *u); /* MIG modes have been read; never called inside gpus_*() */

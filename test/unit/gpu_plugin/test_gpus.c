@@ -19,7 +19,7 @@
 #include "tree.h"
 
 static const char *standin;
-static char *dir, *proc_driver, *sys, *dev, *own_dev;
+static char *dir, *proc_driver, *sys, *own_dev;
 static uv_loop_t loop;
 static struct gpus *gpus;
 static unsigned changes, hung, crashed;
@@ -52,7 +52,6 @@ static void start(void) {
         gpus = gpus_new(&loop, &(struct gpus_options){ .root = { dir, dir },
                                                        .proc_driver = proc_driver,
                                                        .sys = sys,
-                                                       .dev = dev,
                                                        .own_dev = own_dev,
                                                        .changed = on_changed,
                                                        .mode_read = on_changed,
@@ -63,7 +62,6 @@ static int setup(void **state) {
         dir = tree_new();
         proc_driver = file_join(dir, "proc/driver/nvidia");
         sys = file_join(dir, "sys");
-        dev = file_join(dir, "dev");
         own_dev = tree_new();
         tree_put(dir, "usr/lib64/libnvidia-ml.sessions", "");
         tree_put(dir, "proc/driver/nvidia/gpus/0/information", "");
@@ -77,7 +75,6 @@ static int teardown(void **state) {
         uv_run(&loop, UV_RUN_DEFAULT);
         free(proc_driver);
         free(sys);
-        free(dev);
         tree_remove(own_dev);
         tree_remove(dir);
         return uv_loop_close(&loop);
@@ -86,6 +83,14 @@ static int teardown(void **state) {
 static void until_changed(void) {
         for (unsigned before = changes; changes == before;)
                 uv_run(&loop, UV_RUN_ONCE);
+}
+
+/* Starts with the library of NVML, and waits for its first answer. */
+static void start_with(const char *text) {
+        put_library();
+        conf(text);
+        start();
+        until_changed();
 }
 
 static void on_timer(void *u) {
@@ -130,16 +135,32 @@ static void nvml_is_queried_once_while_nothing_changes(void **state) {
         assert_int_equal(sessions(), 1);
 }
 
+/* Creates the driver's dev/ with the node of a GPU. */
+static void put_device_node(void) {
+        _cleanup_(freep) char *path = file_join(dir, "dev/nvidia0");
+        tree_put(dir, "dev/x", "");
+        if (mknod(path, S_IFCHR | 0600, makedev(195, 0)) < 0)
+                skip(); /* possible only as root */
+}
+
 static void device_nodes_exist_before_nvml_is_queried(void **state) {
-        _cleanup_(freep) char *from = file_join(dev, "nvidia0"), *to = file_join(own_dev, "nvidia0");
+        _cleanup_(freep) char *copy = file_join(own_dev, "nvidia0");
         put_library();
         conf("GPU_COUNT=1\n");
         start();
-        tree_put(dir, "dev/x", "");
-        if (mknod(from, S_IFCHR | 0600, makedev(195, 0)) < 0)
-                skip(); /* possible only as root */
+        put_device_node();
         until_changed();
-        assert_int_equal(access(to, F_OK), 0);
+        assert_int_equal(access(copy, F_OK), 0);
+}
+
+/* failure: the driver container creates its dev/ after the plugin has started -> NVML is queried again */
+static void device_nodes_that_appear_later_are_noticed(void **state) {
+        start_with("GPU_COUNT=1\n");
+        assert_true(gpus_hold(gpus));
+        put_device_node();
+        assert_false(gpus_hold(gpus));
+        until_changed();
+        assert_int_equal(sessions(), 2);
 }
 
 static bool has_children(void) {
@@ -153,10 +174,7 @@ static bool has_children(void) {
 /* An open session would prevent an upgrade of the driver and a reset of a GPU. */
 /* failure: a node is idle -> no NVML session is open, so that GPUs can be reset */
 static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         assert_true(has_children());
         run_for(600000);
         assert_int_equal(sessions(), 1);
@@ -166,10 +184,7 @@ static void an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml(v
 
 /* failure: MIG devices change just before a Prepare -> the Prepare sees the change */
 static void a_change_of_the_node_is_noticed_by_the_next_prepare(void **state) {
-        put_library();
-        conf("GPU_COUNT=1\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=1\n");
         conf("GPU_COUNT=1\nGPU0_MIG=\"3g@0 1g@4\"\n");
         tree_put(dir, "proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12\n");
         assert_false(gpus_hold(gpus));
@@ -189,10 +204,7 @@ static void a_change_of_the_node_is_noticed_by_the_next_prepare(void **state) {
 
 /* failure: NVML crashes -> known GPUs stay offered, and the failures are reported */
 static void known_gpus_stay_while_nvml_fails(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         conf("CRASH=1\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         gpus_poll_fast(gpus, true);
@@ -214,10 +226,7 @@ static void known_gpus_stay_while_nvml_fails(void **state) {
 
 /* failure: NVML hangs -> its process is killed, and known GPUs stay offered */
 static void known_gpus_stay_while_nvml_hangs(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         conf("HANG=1\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         gpus_poll_fast(gpus, true);
@@ -232,10 +241,7 @@ static void known_gpus_stay_while_nvml_hangs(void **state) {
 
 /* failure: NVML fails before its first answer -> the node offers nothing and reports why */
 static void a_failed_first_answer_offers_nothing(void **state) {
-        put_library();
-        conf("FAIL_x=1\nINIT_ERROR=999\n");
-        start();
-        until_changed();
+        start_with("FAIL_x=1\nINIT_ERROR=999\n");
         assert_false(gpus_get(gpus)->known);
         assert_string_equal(gpus_get(gpus)->reason, "DriverNotReady");
         assert_true(strstr(gpus_get(gpus)->message, "999") != NULL);
@@ -262,10 +268,7 @@ static void a_missing_driver_is_reported_until_it_is_installed(void **state) {
 
 /* failure: a GPU falls off the bus -> it is withheld after three failures */
 static void a_gpu_that_fails_three_times_is_withheld(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         unsigned asked = sessions();
         conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
@@ -281,10 +284,7 @@ static void a_gpu_that_fails_three_times_is_withheld(void **state) {
 static void a_mig_device_that_fails_three_times_is_withheld(void **state) {
         static const char *const calls[] = { "nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetMaxMigDeviceCount" };
         char text[256];
-        put_library();
-        conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0\"\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\nGPU0_MIG=\"3g@0\"\n");
         for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
                 assert_int_equal(gpus_devices(gpus)->n, 2);
                 unsigned asked = sessions();
@@ -304,10 +304,7 @@ static void a_mig_device_that_fails_three_times_is_withheld(void **state) {
 /* A reset does not change the fingerprint. */
 /* failure: a GPU that was left out is reset -> it is offered again */
 static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
         assert_int_equal(gpus_devices(gpus)->n, 1);
         conf("GPU_COUNT=2\n");
         run_for(120000);
@@ -339,10 +336,7 @@ static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **stat
 
 /* failure: a second GPU is lost -> it is queried three times before it is withheld */
 static void a_gpu_lost_beside_a_left_out_one_is_queried_three_times(void **state) {
-        put_library();
-        conf("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
         assert_int_equal(gpus_devices(gpus)->n, 2);
         unsigned asked = sessions();
         conf("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\nGPU2_FAIL_nvmlDeviceGetHandleByIndex="
@@ -355,10 +349,7 @@ static void a_gpu_lost_beside_a_left_out_one_is_queried_three_times(void **state
 
 /* failure: NVML stops listing a GPU -> it is withheld after three queries, and offered when listed again */
 static void a_gpu_that_is_not_listed_three_times_is_withheld(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         run_for(1000);
         unsigned asked = sessions();
         conf("GPU_COUNT=1\n");
@@ -378,10 +369,7 @@ static void a_gpu_that_is_not_listed_three_times_is_withheld(void **state) {
 
 /* failure: NVML reports impossible values for a GPU -> only this GPU is left out */
 static void a_gpu_with_impossible_values_hides_no_other(void **state) {
-        put_library();
-        conf("GPU_COUNT=8\nGPU1_UUID=\"GPU-0123_45\"\nGPU2_UUID=\"GPU-\xff\xfe\"\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=8\nGPU1_UUID=\"GPU-0123_45\"\nGPU2_UUID=\"GPU-\xff\xfe\"\n");
         assert_string_equal(gpus_get(gpus)->reason, "");
         assert_int_equal(gpus_devices(gpus)->n, 6);
         assert_int_equal(gpus_devices(gpus)->n_left_out, 2);
@@ -391,10 +379,7 @@ static void a_gpu_with_impossible_values_hides_no_other(void **state) {
 
 /* failure: persistence mode is off -> a metric counts the GPUs */
 static void gpus_without_persistence_mode_are_counted(void **state) {
-        put_library();
-        conf("GPU_COUNT=3\nPERSISTENCE_MODE=0\nGPU1_PERSISTENCE_MODE=1\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=3\nPERSISTENCE_MODE=0\nGPU1_PERSISTENCE_MODE=1\n");
         assert_int_equal(gpus_devices(gpus)->n, 3);
         assert_int_equal(gpus_devices(gpus)->n_persistence_off, 2);
 }
@@ -428,10 +413,7 @@ static const char *driver_of_first(void) {
 
 /* failure: MIG devices, GPUs or the driver change -> the node offers the new devices within 35 s */
 static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         assert_int_equal(gpus_devices(gpus)->n, 2);
         /* MIG devices are created and destroyed. */
         conf("GPU_COUNT=2\nGPU0_MIG=\"3g@0 1g@4\"\n");
@@ -486,10 +468,7 @@ static uint64_t read_now(const char *name) {
 /* Nothing outside of NVML shows the change. */
 /* failure: MIG mode is enabled and no MIG device is created -> the next Prepare of the GPU notices it */
 static void a_change_of_the_mig_mode_alone_is_noticed_by_the_next_prepare(void **state) {
-        put_library();
-        conf("GPU_COUNT=2\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=2\n");
         uint64_t since = read_now("gpu-1");
         until_changed();
         assert_true(mode_read("gpu-1", since));
@@ -511,10 +490,7 @@ static void a_change_of_the_mig_mode_alone_is_noticed_by_the_next_prepare(void *
 
 /* failure: MIG mode is disabled, and nothing else changes -> the GPU is offered within two minutes */
 static void a_gpu_whose_mig_mode_is_disabled_is_offered_again(void **state) {
-        put_library();
-        conf("GPU_COUNT=1\nGPU0_MIG_MODE=1\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=1\nGPU0_MIG_MODE=1\n");
         assert_string_equal(gpus_get(gpus)->reason, "NoGPUs");
         run_for(600000);
         assert_int_equal(changes, 1);
@@ -528,10 +504,7 @@ static void a_gpu_whose_mig_mode_is_disabled_is_offered_again(void **state) {
 }
 
 static void one_read_of_the_mig_mode_serves_all_prepares_that_wait(void **state) {
-        put_library();
-        conf("GPU_COUNT=3\nGPU2_FAIL_nvmlDeviceGetMigMode=3\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=3\nGPU2_FAIL_nvmlDeviceGetMigMode=3\n");
         uint64_t since = read_now("gpu-0");
         assert_false(mode_read("gpu-0", since));
         assert_true(mode_read("gpu-2", since)); /* it has no MIG mode */
@@ -549,10 +522,7 @@ static void one_read_of_the_mig_mode_serves_all_prepares_that_wait(void **state)
 static void one_session_reads_the_mig_modes_of_all_gpus_of_a_claim(void **state) {
         static const char *const names[] = { "gpu-0", "gpu-1", "gpu-2", "gpu-3",
                                              "gpu-4", "gpu-5", "gpu-6", "gpu-7" };
-        put_library();
-        conf("GPU_COUNT=8\n");
-        start();
-        until_changed();
+        start_with("GPU_COUNT=8\n");
         uint64_t since = read_now(names[0]);
         for (size_t i = 1; i < ARRAY_LEN(names); i++)
                 assert_false(mode_read(names[i], since));
@@ -607,6 +577,7 @@ int main(int argc, char **argv) {
         const struct CMUnitTest tests[] = {
                 T(nvml_is_queried_once_while_nothing_changes),
                 T(device_nodes_exist_before_nvml_is_queried),
+                T(device_nodes_that_appear_later_are_noticed),
                 T(an_idle_node_of_ten_minutes_has_one_session_and_no_process_of_nvml),
                 T(a_change_of_the_node_is_noticed_by_the_next_prepare),
                 T(known_gpus_stay_while_nvml_fails),
