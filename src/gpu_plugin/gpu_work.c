@@ -360,15 +360,6 @@ static void on_set_back(void *u, const struct err *e) {
         op_worked(op, NULL);
 }
 
-/* Returns true if another claim uses the GPU. A claim that was never completed does not hold its devices. */
-static bool used_by_another(const struct gpu *g, const char *uid, const char *device) {
-        CHECKPOINT_EACH_DEVICE (&g->claims->journal.table, e, d) {
-                if (!streq(e->uid, uid) && streq(d->name, device) && !d->admin)
-                        return true;
-        }
-        return ops_working_on(g->claims, uid, device);
-}
-
 static struct claim claim_of(struct str status, struct arena *a) {
         const char *text = arena_printf(a,
                                         "{\"metadata\":{\"name\":\"c\",\"resourceVersion\":\"1\"},"
@@ -392,6 +383,43 @@ static enum gpu_sharing sharing_of(const struct claim *claim, const struct claim
                        : GPU_EXCLUSIVE;
 }
 
+/* Releases of the Go driver do not record that they have set a time slice. The oldest ones record neither the
+ * claim's allocation nor its name. A record that was rebuilt from a CDI file of this driver has the name. */
+static bool may_be_sliced(const struct checkpoint_claim *entry, const struct claim *claim,
+                          const char *device) {
+        for (size_t i = 0; i < claim->n_results; i++) {
+                const struct claim_result *r = &claim->results[i];
+                if (streq(r->device, device) && sharing_of(claim, r) == GPU_TIME_SLICING)
+                        return true;
+        }
+        return !claim->n_results && !*str_or(entry->name, "");
+}
+
+/* What a completed claim has set on a GPU. */
+static enum gpu_sharing set_by(const struct checkpoint_claim *entry, const struct node_device *d,
+                               struct arena *a) {
+        if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info)
+                return GPU_EXCLUSIVE;
+        /* The Go driver gives a GPU with an MPS daemon the mode EXCLUSIVE_PROCESS. */
+        bool mps = foreign_mps_daemon(d, a);
+        const struct claim claim = claim_of(entry->status, a);
+        return strstr(d->group_info, "\"timeSliceApplied\":true") ? GPU_TIME_SLICING
+               : mps                                              ? GPU_MPS
+               : may_be_sliced(entry, &claim, d->name)            ? GPU_TIME_SLICING
+                                                                  : GPU_EXCLUSIVE;
+}
+
+/* Returns true if another claim has set the GPU, or may be setting it. A claim that was never completed does
+ * not hold its devices. A claim that sets nothing may have got the GPU with the time slice of one that was
+ * never completed. */
+static bool set_by_another(const struct gpu *g, const char *uid, const char *device, struct arena *a) {
+        CHECKPOINT_EACH_DEVICE (&g->claims->journal.table, e, d) {
+                if (!streq(e->uid, uid) && streq(d->name, device) && set_by(e, d, a) != GPU_EXCLUSIVE)
+                        return true;
+        }
+        return ops_working_on(g->claims, uid, device);
+}
+
 /* For a claim that was never completed, only its allocation is recorded. */
 static size_t begun(const struct gpu *g, const char *uid, struct str status, struct arena *a,
                     struct timeslice_gpu **ret) {
@@ -402,7 +430,8 @@ static size_t begun(const struct gpu *g, const char *uid, struct str status, str
                 const struct claim_result *r = &claim.results[i];
                 const struct gpu_device *d = gpu_device_find(g->devices, str_or(r->device, ""));
                 enum gpu_sharing sharing = sharing_of(&claim, r);
-                if (d && d->kind == GPU_FULL && sharing != GPU_EXCLUSIVE && !used_by_another(g, uid, d->name))
+                if (d && d->kind == GPU_FULL && sharing != GPU_EXCLUSIVE &&
+                    !set_by_another(g, uid, d->name, a))
                         gpus[n++] =
                                 (struct timeslice_gpu){ .uuid = d->uuid, .mode_only = sharing == GPU_MPS };
         }
@@ -410,32 +439,15 @@ static size_t begun(const struct gpu *g, const char *uid, struct str status, str
         return n;
 }
 
-/* Releases of the Go driver do not record that they have set a time slice. The oldest ones do not record the
- * claim's allocation, either. */
-static bool may_be_sliced(const struct claim *claim, const char *device) {
-        for (size_t i = 0; i < claim->n_results; i++) {
-                const struct claim_result *r = &claim->results[i];
-                if (streq(r->device, device) && sharing_of(claim, r) == GPU_TIME_SLICING)
-                        return true;
-        }
-        return !claim->n_results;
-}
-
 static size_t completed(const struct checkpoint_claim *entry, struct arena *a, struct timeslice_gpu **ret) {
         struct timeslice_gpu *gpus = arena_alloc(a, (entry->n_devices + 1) * sizeof *gpus);
-        const struct claim claim = claim_of(entry->status, a);
         size_t n = 0;
         for (size_t i = 0; i < entry->n_devices; i++) {
                 const struct node_device *d = &entry->devices[i];
-                if (!streq(str_or(d->type, GPU_TYPE_FULL), GPU_TYPE_FULL) || d->admin || !d->group_info)
-                        continue;
-                /* The Go driver gives a GPU with an MPS daemon the mode EXCLUSIVE_PROCESS. */
-                bool mps = foreign_mps_daemon(d, a);
-                bool sliced = strstr(d->group_info, "\"timeSliceApplied\":true") ||
-                              (!mps && may_be_sliced(&claim, d->name));
+                enum gpu_sharing set = set_by(entry, d, a);
                 const char *uuid = gpu_record_uuid(d, a);
-                if (uuid && *uuid && (sliced || mps))
-                        gpus[n++] = (struct timeslice_gpu){ .uuid = uuid, .mode_only = !sliced };
+                if (uuid && *uuid && set != GPU_EXCLUSIVE)
+                        gpus[n++] = (struct timeslice_gpu){ .uuid = uuid, .mode_only = set == GPU_MPS };
         }
         *ret = gpus;
         return n;

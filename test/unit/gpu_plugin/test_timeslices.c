@@ -202,7 +202,7 @@ static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void *
         called_with("-i GPU-0 -c DEFAULT\n");
 }
 
-/* Releases of the Go driver record no time slice, and the oldest ones not even the allocation. */
+/* Releases of the Go driver record no time slice, and the oldest ones neither the allocation nor the name. */
 /* failure: a claim whose time slice the Go driver set is unprepared -> the time slice is reset */
 static void a_time_slice_of_a_release_of_the_go_driver_is_reset(void **state) {
         (void)state;
@@ -211,8 +211,10 @@ static void a_time_slice_of_a_release_of_the_go_driver_is_reset(void **state) {
                 prepared_claim("one");
                 struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
                 entry->devices[0].group_info = "{}";
-                if (oldest)
+                if (oldest) {
                         entry->status = STR("{}");
+                        entry->ns = entry->name = NULL;
+                }
                 unprepared_claim("one");
                 called_with(SET("GPU-0", "1") SET("GPU-0", "0"));
         }
@@ -292,6 +294,31 @@ static void a_time_slice_of_a_killed_process_is_reset(void **state) {
         unprepared_claim("two");
 }
 
+/* failure: a claim gets the GPU before the time slice of a killed process is reset -> it is reset later */
+static void a_time_slice_of_a_killed_process_is_reset_for_the_next_claim(void **state) {
+        (void)state;
+        begin(SHORT, "");
+        killed_while_setting("one");
+        w.config = "";
+        prepared_claim("two");
+        unprepared_claim("one");
+        called_with(SET("GPU-0", "0"));
+        unprepared_claim("two");
+        called_with("");
+}
+
+static void a_claim_keeps_the_time_slice_that_it_set_after_a_killed_process(void **state) {
+        (void)state;
+        begin(SHORT, "");
+        killed_while_setting("one");
+        w.config = LONG;
+        prepared_claim("two");
+        called_with(SET("GPU-0", "3"));
+        unprepared_claim("one");
+        called_with("");
+        unprepared_claim("two");
+}
+
 /* failure: the time slice of a killed process is reset slowly -> the next claim of the GPU waits */
 static void a_claim_waits_while_its_gpu_is_reset(void **state) {
         struct dra_op one, two;
@@ -365,6 +392,19 @@ static void a_time_slice_is_reset_after_the_checkpoint_was_lost(void **state) {
         called_with(SET("GPU-0", "0"));
 }
 
+/* failure: the checkpoint is lost -> a claim without a time slice resets none */
+static void no_time_slice_is_reset_for_a_claim_without_one_after_the_checkpoint_was_lost(void **state) {
+        (void)state;
+        begin("", "");
+        prepared_claim("one");
+        claims_free(node.claims);
+        lose_checkpoint();
+        start(); /* from the CDI file */
+        next_process();
+        unprepared_claim("one");
+        called_with("");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_time_slice_is_set_recorded_and_reset),
@@ -378,6 +418,9 @@ int main(void) {
                 T(others_are_served_while_a_time_slice_is_set),
                 T(unprepare_during_prepare_waits_and_resets_the_time_slice),
                 T(a_time_slice_of_a_killed_process_is_reset),
+                T(a_time_slice_of_a_killed_process_is_reset_for_the_next_claim),
+                T(a_claim_keeps_the_time_slice_that_it_set_after_a_killed_process),
+                T(no_time_slice_is_reset_for_a_claim_without_one_after_the_checkpoint_was_lost),
                 T(a_claim_waits_while_its_gpu_is_reset),
                 T(undoing_a_waiting_claim_leaves_the_gpu_of_another_claim),
                 T(devices_of_another_driver_are_left_alone_when_a_claim_is_undone),
