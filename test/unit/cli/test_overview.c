@@ -158,6 +158,7 @@ static void command_has(const struct command *command, int code, const char *tex
 #define CONDITION(type, status, reason, message)                                                             \
         "{'type':'" type "','status':'" status "','reason':'" reason "','message':'" message "'}"
 #define ADMITTED "'status':'Ready','conditions':[{'type':'Ready','status':'True','reason':'Admitted'},"
+#define ADMITTED_BUT(type, reason, message) ADMITTED CONDITION(type, "False", reason, message) "]"
 
 /* failure: IMEX of a host is down and Ready is True, as with host-managed IMEX -> `status` reports a problem
  */
@@ -166,19 +167,18 @@ static void status_reports_each_condition_that_is_a_problem(void **state) {
         static const struct {
                 const char *status, *text;
         } cases[] = {
-                { ADMITTED CONDITION("HostIMEXHealthy", "False", "HostIMEXDown", "a0 is DOWN: -") "]",
+                { ADMITTED_BUT("HostIMEXHealthy", "HostIMEXDown", "a0 is DOWN: -"),
                   "HostIMEXDown: a0 is DOWN: -" },
-                { ADMITTED CONDITION("HostIMEXHealthy", "False", "HostIMEXDegraded", "a0 is DEGRADED: -") "]",
+                { ADMITTED_BUT("HostIMEXHealthy", "HostIMEXDegraded", "a0 is DEGRADED: -"),
                   "HostIMEXDegraded: a0 is DEGRADED: -" },
-                { ADMITTED CONDITION("IMEXHealthy", "False", "IMEXDown", "a0 is DOWN: -") "]",
-                  "IMEXDown: a0 is DOWN: -" },
-                { ADMITTED CONDITION("ChannelAssigned", "False", "Waiting", "none on rack-a yet") "]",
+                { ADMITTED_BUT("IMEXHealthy", "IMEXDown", "a0 is DOWN: -"), "IMEXDown: a0 is DOWN: -" },
+                { ADMITTED_BUT("ChannelAssigned", "Waiting", "none on rack-a yet"),
                   "Waiting: none on rack-a yet" },
-                { ADMITTED CONDITION("SharedClaimAvailable", "False", "NoChannelOffered", "no label") "]",
+                { ADMITTED_BUT("SharedClaimAvailable", "NoChannelOffered", "no label"),
                   "NoChannelOffered: no label" },
-                { ADMITTED CONDITION("SharedClaimAvailable", "False", "SharedClaimsNotSupported", "old") "]",
+                { ADMITTED_BUT("SharedClaimAvailable", "SharedClaimsNotSupported", "old"),
                   "SharedClaimsNotSupported: old" },
-                { ADMITTED CONDITION("StartGateOpen", "False", "StartGateInvalid", "no number") "]",
+                { ADMITTED_BUT("StartGateOpen", "StartGateInvalid", "no number"),
                   "StartGateInvalid: no number" },
                 { ADMITTED CONDITION("IMEXHealthy", "True", "IMEXUp", "-") "," CONDITION(
                           "StartGateOpen", "False", "StartGateClosed", "1 of 4") "]",

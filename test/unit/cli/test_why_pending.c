@@ -82,8 +82,8 @@ static void gpus_that_are_offered_twice_are_recognized_by_the_message(void **sta
         WHY("train-0", "gpus-twice", COMMAND_PROBLEM);
 }
 
-static void free_channels_and_taken_gpus_are_distinguished(void **state) {
-        (void)state;
+/* The same for a pod that also requests GPUs. */
+static void pod_with_gpus_waits(const char *status) {
         cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
         cluster_put_pod(cluster,
                         &(struct cluster_pod){
@@ -91,22 +91,19 @@ static void free_channels_and_taken_gpus_are_distinguished(void **state) {
                                 .claim = "train-0.channel",
                                 .containers = "{'name':'main','resources':{'limits':{'nvidia.com/gpu':'4'},"
                                               "'claims':[{'name':'channel'}]}}",
-                                .status = CLUSTER_UNSCHEDULED(CANNOT) });
+                                .status = status });
+}
+
+static void free_channels_and_taken_gpus_are_distinguished(void **state) {
+        (void)state;
+        pod_with_gpus_waits(CLUSTER_UNSCHEDULED(CANNOT));
         WHY("train-0", "gpus", COMMAND_PROBLEM);
 }
 
 static void a_taint_is_no_lack_of_gpus(void **state) {
         (void)state;
-        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
-        cluster_put_pod(cluster,
-                        &(struct cluster_pod){
-                                .name = "train-0",
-                                .claim = "train-0.channel",
-                                .containers = "{'name':'main','resources':{'limits':{'nvidia.com/gpu':'4'},"
-                                              "'claims':[{'name':'channel'}]}}",
-                                .status = CLUSTER_UNSCHEDULED(
-                                        "0/7 nodes are available: 1 cannot allocate "
-                                        "all claims, 6 node(s) had untolerated taint {x: y}.") });
+        pod_with_gpus_waits(CLUSTER_UNSCHEDULED("0/7 nodes are available: 1 cannot allocate all claims, 6 "
+                                                "node(s) had untolerated taint {x: y}."));
         WHY("train-0", "taint", COMMAND_PROBLEM);
 }
 

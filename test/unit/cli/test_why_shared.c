@@ -310,6 +310,12 @@ static void a_missing_claim_template_of_a_rack_is_explained(void **state) {
 
 /* ---- pods with a node ---- */
 
+/* The pod runs on a0 with the claim c. */
+static void put_running_pod(void) {
+        cluster_claim(cluster, "team-b", "c", CLUSTER_BENCH, "a0");
+        put_pod(NAMES("c"), "a0", "'phase':'Running'" RUNS);
+}
+
 #define NO_NODE                                                                                              \
         "'phase':'Pending','containerStatuses':[{'name':'main','state':{'waiting':{'reason':"                \
         "'CrashLoopBackOff','message':'back-off 10s'}},'lastState':{'terminated':{'reason':'StartError',"    \
@@ -328,8 +334,7 @@ static void a_missing_device_node_of_the_host_is_named(void **state) {
 /* A container has its own device node, unless the pod has hostUsers: false, and then it does not start. */
 static void a_pod_that_runs_needs_no_device_node_of_the_host(void **state) {
         (void)state;
-        cluster_claim(cluster, "team-b", "c", CLUSTER_BENCH, "a0");
-        put_pod(NAMES("c"), "a0", "'phase':'Running'" RUNS);
+        put_running_pod();
         cluster_event(cluster, "Pod", "team-b", "train-0", REASON_IMEX_CHANNEL_NODE_MISSING,
                       "node a0 has no /dev/nvidia-caps-imex-channels/channel0");
         why("train-0", COMMAND_FINE, NULL, "The pod can use NVLink between nodes");
@@ -343,8 +348,7 @@ static void an_unknown_state_of_imex_is_no_cause_for_a_pod_that_runs(void **stat
         (void)state;
         put_controller("hostManaged", "domain", 2);
         cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, ADMITTED NOT_PROBED "]");
-        cluster_claim(cluster, "team-b", "c", CLUSTER_BENCH, "a0");
-        put_pod(NAMES("c"), "a0", "'phase':'Running'" RUNS);
+        put_running_pod();
         why("train-0", COMMAND_FINE, NULL, "HostIMEXHealthy is Unknown");
         why("computedomain/bench", COMMAND_PROBLEM, "NotProbed", "Not every kubelet plugin has reported");
 }
@@ -379,8 +383,7 @@ static void a_channel_that_is_missing_in_another_rack_delays_no_pod_here(void **
 
 static void an_earlier_failure_of_imex_is_shown_for_a_pod_that_runs(void **state) {
         (void)state;
-        cluster_claim(cluster, "team-b", "c", CLUSTER_BENCH, "a0");
-        put_pod(NAMES("c"), "a0", "'phase':'Running'" RUNS);
+        put_running_pod();
         cluster_event(cluster, "ResourceClaim", "team-b", "c", REASON_IMEX_DAEMON_NOT_READY,
                       "it was BACKOFF");
         why("train-0", COMMAND_FINE, NULL, "while the claim was in use: it was BACKOFF");

@@ -281,7 +281,8 @@ static void test_crash_once(void **state) {
         assert_int_equal(last.restarts, 1);
 }
 
-static void test_crash_while_ready_withdraws(void **state) {
+/* Starts nvidia-imex, and kills it when it is READY. The next one lives. */
+static void crash_while_ready(void) {
         make();
         put("id", "0", 0644);
         put("before", "(while [ ! -e die ]; do sleep 0.01; done; kill -KILL $$) &\n", 0644);
@@ -289,6 +290,10 @@ static void test_crash_while_ready_withdraws(void **state) {
         assert_true(within(5000, is_ready));
         put("before", "", 0644);
         put("die", "", 0644);
+}
+
+static void test_crash_while_ready_withdraws(void **state) {
+        crash_while_ready();
         assert_true(within(5000, is_unready));
         assert_true(within(5000, is_ready));
         assert_int_equal(last.restarts, 1);
@@ -297,13 +302,7 @@ static void test_crash_while_ready_withdraws(void **state) {
 /* The files of the configuration cannot be replaced, but have the right content. */
 /* failure: the disk is full when nvidia-imex crashes -> it is restarted, because no file has to change */
 static void imex_is_restarted_while_the_disk_is_full(void **state) {
-        make();
-        put("id", "0", 0644);
-        put("before", "(while [ ! -e die ]; do sleep 0.01; done; kill -KILL $$) &\n", 0644);
-        members(0, NULL, NULL);
-        assert_true(within(5000, is_ready));
-        put("before", "", 0644);
-        put("die", "", 0644);
+        crash_while_ready();
         faults_at_with("rename", 1, ENOSPC, true);
         bool restarted = within(5000, is_unready) && within(5000, is_ready);
         assert_false(faults_off());
