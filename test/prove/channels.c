@@ -396,6 +396,15 @@ static void grow(uint8_t *age) {
                 ++*age;
 }
 
+/* A Prepare ends after 44 s, before a channel can be free that was not yet releasing when the node lost its
+ * network. */
+static void end_prepares(struct machine *m) {
+        if (!m->offers || ++m->cut <= CUT_TICKS)
+                return;
+        m->offers = 0;
+        m->cut = 1;
+}
+
 static bool tick(struct state *s) {
         const struct state before = *s;
         if (!is_quiet(s))
@@ -416,6 +425,7 @@ static bool tick(struct state *s) {
                 grow(&m->deleted);
                 grow(&m->gone);
                 grow(&m->alive_after);
+                end_prepares(m);
         }
         return memcmp(&before, s, sizeof before) != 0;
 }

@@ -17,6 +17,7 @@ enum {
         OLD = 5,
         NOW = 1000000,
         DEAD_TICKS = 2, /* 60 s: the pods on a deleted Node have ended */
+        CUT_TICKS = 2,  /* 44 s: a Prepare has ended */
 };
 
 /* An age is the number of passed ticks plus one; 0: never. */
@@ -60,7 +61,8 @@ struct machine {
         uint8_t claims; /* a bit for each owner */
         uint8_t older;  /* the claims that are older than the object */
         uint8_t alive_after;
-        uint8_t cut; /* it has no network */
+        uint8_t cut;    /* it has no network: the number of passed ticks plus one, if `offers` is not 0 */
+        uint8_t offers; /* while it is cut off: the channels that it may still give, see channels_bit() */
         struct sharing sharing[OWNERS];
         struct reported reported;
 };

@@ -386,7 +386,7 @@ static void look_at(const struct run *r, const struct world *w, unsigned control
                 const struct host *h = &w->hosts[order[n]];
                 ret->nodes[n].heard = c->heard[order[n]];
                 ret->nodes[n].boot = h->boot_reported;
-                ret->nodes[n].domain = h->unseen ? 0 : h->domain;
+                ret->nodes[n].domain = h->unseen ? 0 : h->claim.domain;
         }
 }
 

@@ -25,7 +25,8 @@ bool node_has_living_imex(const struct host *h) {
 }
 
 bool node_is_used(const struct host *h, unsigned domain) {
-        return domain && ((h->phase == CLAIM_PREPARED && h->domain == domain) || h->orphan == domain);
+        return domain && ((h->claim.phase == CLAIM_PREPARED && h->claim.domain == domain) ||
+                          (h->orphan.phase == CLAIM_PREPARED && h->orphan.domain == domain));
 }
 
 /* ---- the part of the object that concerns a node ---- */
@@ -60,12 +61,12 @@ void node_project(const struct row *row, const struct object *o, unsigned node, 
 
 /* ---- the plugin ---- */
 
-static bool is_ready(const struct run *r, const struct world *w, unsigned node) {
+static bool is_ready(const struct run *r, const struct world *w, unsigned node, const struct claim *c) {
         _cleanup_(arena_freep) struct arena *a = arena_new(8192);
         const struct host *h = &w->hosts[node];
-        const struct object *o = world_view(w, r->row->late_plugin ? h->plugin_view : VIEW_NEWEST);
-        const char *uid = uid_of(UID_DOMAIN, 0, h->domain);
-        bool in_domain = h->process && h->memory.domain == h->domain && h->imex != DECISION_IMEX_NONE;
+        const struct object *o = world_view(w, c->view || r->row->late_plugin ? c->view : VIEW_NEWEST);
+        const char *uid = uid_of(UID_DOMAIN, 0, c->domain);
+        bool in_domain = h->process && h->memory.domain == c->domain && h->imex != DECISION_IMEX_NONE;
         const struct prepare_question q = { .node = node_name(node),
                                             .boot_id = uid_of(UID_BOOT, node, h->boot),
                                             .clique_id = CLIQUE,
@@ -95,10 +96,10 @@ static bool is_ready(const struct run *r, const struct world *w, unsigned node) 
 }
 
 /* A pod gets its channel. */
-static const char *release(const struct world *w, unsigned node) {
+static const char *release(const struct world *w, unsigned node, unsigned domain) {
         const struct host *h = &w->hosts[node];
-        const struct place *p = &w->versions[0].places[h->domain - 1][node];
-        if (!node_has_living_imex(h) || h->memory.domain != h->domain)
+        const struct place *p = &w->versions[0].places[domain - 1][node];
+        if (!node_has_living_imex(h) || h->memory.domain != domain)
                 return "a pod gets a channel while no IMEX of its domain runs on the node";
         if (!w->snapshot.taken && (!p->state || p->epoch != h->memory.epoch || p->index != h->memory.index))
                 return "a pod gets a channel while the fabric object does not list the assignment of the "
@@ -106,29 +107,31 @@ static const char *release(const struct world *w, unsigned node) {
         return NULL;
 }
 
-bool node_plugin(struct run *r, struct world *w, unsigned node, const char **broken) {
+/* A Prepare that has begun continues while the node is cut off, with the object as the plugin saw it last. */
+bool node_plugin(struct run *r, struct world *w, unsigned node, bool orphan, const char **broken) {
         struct host *h = &w->hosts[node];
-        if (h->phase != CLAIM_WAITING || (w->domain_ends >> (h->domain - 1) & 1))
+        struct claim *c = orphan ? &h->orphan : &h->claim;
+        if (c->phase != CLAIM_WAITING || (w->domain_ends >> (c->domain - 1) & 1))
                 return false;
-        switch ((enum claim_note)h->note) {
+        switch ((enum claim_note)c->note) {
         case NOTE_NONE:
-                if (h->cut)
+                if (h->cut && c->view != VIEW_FROZEN_FOR_PLUGIN)
                         return false;
-                if (!h->plugin_view && r->row->late_plugin)
-                        h->plugin_view = VIEW_NEWEST; /* it reads the object from the API server */
+                if (!c->view && r->row->late_plugin)
+                        c->view = VIEW_NEWEST; /* it reads the object from the API server */
                 if (r->row->late_notes)
-                        h->note = NOTE_GRANTING;
-                else if (is_ready(r, w, node))
-                        h->note = NOTE_JUDGED;
+                        c->note = NOTE_GRANTING;
+                else if (is_ready(r, w, node, c))
+                        c->note = NOTE_JUDGED;
                 return true;
         case NOTE_GRANTING:
-                h->note = is_ready(r, w, node) ? NOTE_JUDGED : NOTE_NONE;
+                c->note = is_ready(r, w, node, c) ? NOTE_JUDGED : NOTE_NONE;
                 return true;
         case NOTE_JUDGED:
-                *broken = h->hurt ? NULL : release(w, node);
-                h->phase = CLAIM_PREPARED;
-                h->note = NOTE_NONE;
-                h->plugin_view = VIEW_NONE;
+                *broken = h->hurt ? NULL : release(w, node, c->domain);
+                c->phase = CLAIM_PREPARED;
+                c->note = NOTE_NONE;
+                c->view = VIEW_NONE;
                 return true;
         }
         return false;
@@ -265,18 +268,22 @@ struct memo *node_memo(void) {
         return memo_new(sizeof(struct ask), sizeof(struct answer), (size_t)MEMO_MIB << 20);
 }
 
-static enum imex_use look_at_use(const struct host *h) {
+/* A claim of the daemon's domain has this note, or a later one. */
+static bool has_note(const struct host *h, enum claim_note note) {
         unsigned domain = h->memory.domain;
-        return node_is_used(h, domain)                    ? IMEX_USE_PREPARED
-               : domain && h->note && h->domain == domain ? IMEX_USE_GRANTING
-                                                          : IMEX_USE_NONE;
+        return domain && ((h->claim.domain == domain && h->claim.note >= note) ||
+                          (h->orphan.domain == domain && h->orphan.note >= note));
+}
+
+static enum imex_use look_at_use(const struct host *h) {
+        return node_is_used(h, h->memory.domain) ? IMEX_USE_PREPARED
+               : has_note(h, NOTE_GRANTING)      ? IMEX_USE_GRANTING
+                                                 : IMEX_USE_NONE;
 }
 
 /* A claim is prepared, or the plugin has found IMEX READY for it. */
 static bool is_relied_on(const struct host *h) {
-        unsigned domain = h->memory.domain;
-        return domain && !h->hurt &&
-               (node_is_used(h, domain) || (h->note == NOTE_JUDGED && h->domain == domain));
+        return !h->hurt && (node_is_used(h, h->memory.domain) || has_note(h, NOTE_JUDGED));
 }
 
 void node_kill(struct host *h) {
@@ -340,9 +347,12 @@ bool node_daemon(struct run *r, struct world *w, unsigned node, unsigned plugin_
                 return false;
         bool withdrawn = h->withdrawn;
         enum imex_use use = look_at_use(h);
-        for (unsigned i = 0; i < plugin_steps; i++) {
+        bool orphan = plugin_steps >= PLUGIN_STEPS;
+        unsigned n_steps = orphan ? plugin_steps - PLUGIN_STEPS + 1 : plugin_steps;
+        for (unsigned i = 0; i < n_steps; i++) {
                 struct host was = *h;
-                if (h->domain != h->memory.domain || !node_plugin(r, w, node, broken) || *broken ||
+                unsigned domain = orphan ? h->orphan.domain : h->claim.domain;
+                if (domain != h->memory.domain || !node_plugin(r, w, node, orphan, broken) || *broken ||
                     memcmp(&was, h, sizeof was) == 0)
                         return false;
         }

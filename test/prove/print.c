@@ -60,13 +60,17 @@ static void print_daemon(const struct host *x, const struct host *y, FILE *out) 
 
 /* The daemon decides at once. Before it acts, the plugin may make steps. */
 static void print_turn(const struct host *x, const struct host *y, unsigned plugin_steps, FILE *out) {
+        const struct claim *c = plugin_steps >= PLUGIN_STEPS ? &y->orphan : &y->claim;
         if (plugin_steps)
-                fprintf(out, "the daemon looks which claims use its domain, the plugin %s, and then ",
-                        y->phase == CLAIM_PREPARED ? "prepares the claim" : "finds IMEX READY");
+                fprintf(out, "the daemon looks which claims use its domain, %sthe plugin %s, and then ",
+                        c == &y->orphan ? "for the claim that was deallocated, " : "",
+                        c->phase == CLAIM_PREPARED ? "prepares the claim"
+                        : c->note == NOTE_JUDGED   ? "finds IMEX READY"
+                                                   : "writes the grant");
         print_daemon(x, y, out);
 }
 
-static void print_plugin(const struct host *x, const struct host *y, FILE *out) {
+static void print_plugin(const struct claim *x, const struct claim *y, FILE *out) {
         fprintf(out, y->phase == CLAIM_PREPARED ? "the plugin prepares the claim"
                      : y->note == NOTE_GRANTING ? "the plugin writes the grant"
                      : y->note == NOTE_JUDGED   ? "the plugin finds IMEX READY"
@@ -80,11 +84,13 @@ static void print_node(const struct world *before, unsigned kind, unsigned n, un
         fprintf(out, "%s: ", node_name(n));
         switch (kind) {
         case STEP_ALLOCATE:
-                fprintf(out, "a claim of d%u is allocated", y->domain);
+                fprintf(out, "a claim of d%u is allocated", y->claim.domain);
                 break;
         case STEP_DEALLOCATE:
-                fprintf(out, "the claim of d%u is deallocated%s", x->domain,
-                        y->orphan ? ", but still prepared" : "");
+                fprintf(out, "the claim of d%u is deallocated%s", x->claim.domain,
+                        y->orphan.phase == x->orphan.phase  ? ""
+                        : y->orphan.phase == CLAIM_PREPARED ? ", but still prepared"
+                                                            : ", but its Prepare still runs");
                 break;
         case STEP_IMEX:
                 fprintf(out, "%s; ", x->imex == DECISION_IMEX_RUNS ? "IMEX is READY" : "IMEX has ended");
@@ -109,7 +115,11 @@ static void print_node(const struct world *before, unsigned kind, unsigned n, un
                                         : "which daemon claim was unprepared");
                 break;
         case STEP_PLUGIN:
-                print_plugin(x, y, out);
+                print_plugin(&x->claim, &y->claim, out);
+                break;
+        case STEP_PLUGIN_LATE:
+                fprintf(out, "for the claim that was deallocated, ");
+                print_plugin(&x->orphan, &y->orphan, out);
                 break;
         case STEP_DAEMON:
                 print_turn(x, y, what, out);

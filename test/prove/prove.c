@@ -73,6 +73,25 @@ static const struct row rows[] = {
           .forces = 1,
           .reboots = 1,
           .late_pods = 1 },
+        { .name = "late-prepares",
+          .what = "a pod is force-deleted, or its node is cut off, while its Prepare runs",
+          .nodes = 2,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 3,
+          .cuts = 1,
+          .late_notes = 1,
+          .late_prepares = 1 },
+        { .name = "late-forced",
+          .what = "as late-prepares, and the Pod of the daemon is force-deleted, too",
+          .nodes = 2,
+          .domains = 2,
+          .controllers = 1,
+          .changes = 2,
+          .cuts = 1,
+          .forces = 1,
+          .late_notes = 1,
+          .late_prepares = 1 },
         { .name = "late",
           .what = "each event is seen some time after it has happened",
           .nodes = 2,
@@ -121,13 +140,14 @@ static const struct channels_row channels_rows[] = {
           .old_kubelets = 1,
           .changes = 3,
           .forces = 1,
-          .lost = 1 },
+          .lost = 1,
+          .cuts = 1 },
 };
 
 /* Options that replace the numbers of the rows. */
 struct numbers {
         const char *name;
-        size_t at; /* the offset in a row; NOWHERE: a row has no such number */
+        size_t at;          /* the offset in a row; NOWHERE: a row has no such number */
         size_t in_channels; /* the offset in a row with channels; 0: it has no such number */
         bool set;
         unsigned value;
@@ -162,6 +182,7 @@ static struct numbers numbers[] = {
         { "late-notes", offsetof(struct row, late_notes) },
         { "late-plugin", offsetof(struct row, late_plugin) },
         { "late-pods", offsetof(struct row, late_pods) },
+        { "late-prepares", offsetof(struct row, late_prepares) },
         { "recounts", offsetof(struct row, recounts) },
 };
 

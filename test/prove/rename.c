@@ -99,6 +99,7 @@ struct offsets *rename_new(void) {
         for (unsigned i = 0; i < VERSIONS; i++)
                 add_object(o, offsetof(struct world, versions) + i * sizeof(struct object));
         add_object(o, offsetof(struct world, frozen));
+        add_object(o, offsetof(struct world, frozen_for_plugin));
         add_object(o, snapshot + offsetof(struct snapshot, object));
         for (unsigned c = 0; c < CONTROLLERS; c++)
                 add_controller(o, offsetof(struct world, controllers) + c * sizeof(struct controller));
@@ -207,20 +208,23 @@ static void catch_up(const struct row *row, const struct world *w, unsigned node
 void rename_views(const struct row *row, struct world *w) {
         for (unsigned n = 0; n < row->nodes; n++) {
                 catch_up(row, w, n, &w->hosts[n].view);
-                catch_up(row, w, n, &w->hosts[n].plugin_view);
+                catch_up(row, w, n, &w->hosts[n].claim.view);
+                catch_up(row, w, n, &w->hosts[n].orphan.view);
         }
 }
 
 static void forget_versions(struct world *w) {
         unsigned last = VIEW_NEWEST;
-        bool frozen = false;
+        bool frozen = false, frozen_for_plugin = false;
         for (unsigned n = 0; n < NODES; n++) {
                 const struct host *h = &w->hosts[n];
-                frozen = frozen || h->view == VIEW_FROZEN;
-                if (h->view != VIEW_FROZEN && h->view > last)
-                        last = h->view;
-                if (h->plugin_view > last)
-                        last = h->plugin_view;
+                const uint8_t views[] = { h->view, h->claim.view, h->orphan.view };
+                for (size_t i = 0; i < ARRAY_LEN(views); i++) {
+                        frozen = frozen || views[i] == VIEW_FROZEN;
+                        frozen_for_plugin = frozen_for_plugin || views[i] == VIEW_FROZEN_FOR_PLUGIN;
+                        if (views[i] < VIEW_FROZEN && views[i] > last)
+                                last = views[i];
+                }
         }
         for (unsigned c = 0; c < CONTROLLERS; c++)
                 if (w->controllers[c].view > last)
@@ -231,6 +235,8 @@ static void forget_versions(struct world *w) {
                 w->restored = 0;
         if (!frozen)
                 memset(&w->frozen, 0, sizeof w->frozen);
+        if (!frozen_for_plugin)
+                memset(&w->frozen_for_plugin, 0, sizeof w->frozen_for_plugin);
 }
 
 static void forget(const struct run *r, struct world *w) {
@@ -244,7 +250,8 @@ static void forget(const struct run *r, struct world *w) {
                         struct report *x = &w->controllers[c].heard[n].report;
                         forget_left(w, n, &x->n_left, x->left);
                 }
-                if (h->phase != CLAIM_PREPARED && !h->orphan && h->note != NOTE_JUDGED)
+                if (h->claim.phase != CLAIM_PREPARED && h->claim.note != NOTE_JUDGED &&
+                    h->orphan.phase != CLAIM_PREPARED && h->orphan.note != NOTE_JUDGED)
                         h->hurt = 0;
         }
 }
@@ -253,6 +260,7 @@ static void each_object(struct world *w, void (*fn)(struct object *o, const uint
         for (unsigned i = 0; i < VERSIONS; i++)
                 fn(&w->versions[i], x);
         fn(&w->frozen, x);
+        fn(&w->frozen_for_plugin, x);
         fn(&w->snapshot.object, x);
         for (unsigned c = 0; c < CONTROLLERS; c++)
                 fn(&w->controllers[c].wanted, x);
@@ -363,8 +371,8 @@ static void swap_domains(struct world *w) {
         each_object(w, swap_object, NULL);
         for (unsigned n = 0; n < NODES; n++) {
                 struct host *h = &w->hosts[n];
-                h->domain = rename_swapped(h->domain);
-                h->orphan = rename_swapped(h->orphan);
+                h->claim.domain = rename_swapped(h->claim.domain);
+                h->orphan.domain = rename_swapped(h->orphan.domain);
                 h->memory.domain = rename_swapped(h->memory.domain);
                 h->report.domain = rename_swapped(h->report.domain);
                 w->snapshot.reports[n].domain = rename_swapped(w->snapshot.reports[n].domain);
@@ -380,8 +388,8 @@ static void swap_domains(struct world *w) {
 struct node_part {
         struct host host;
         struct heard heard[CONTROLLERS];
-        struct place places[VERSIONS + 2 + CONTROLLERS][DOMAINS];
-        uint8_t removals[VERSIONS + 2 + CONTROLLERS];
+        struct place places[VERSIONS + 3 + CONTROLLERS][DOMAINS];
+        uint8_t removals[VERSIONS + 3 + CONTROLLERS];
         struct report report;
         uint8_t pod;
 };
@@ -399,6 +407,7 @@ static void part_of(const struct world *w, unsigned n, struct node_part *ret) {
         for (unsigned i = 0; i < VERSIONS; i++)
                 take_part(&w->versions[i], n, k++, ret);
         take_part(&w->frozen, n, k++, ret);
+        take_part(&w->frozen_for_plugin, n, k++, ret);
         take_part(&w->snapshot.object, n, k++, ret);
         for (unsigned c = 0; c < CONTROLLERS; c++) {
                 take_part(&w->controllers[c].wanted, n, k++, ret);

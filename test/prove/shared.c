@@ -57,6 +57,19 @@ unsigned shared_asks(const struct machine *m) {
         return owners;
 }
 
+/* The kubelet has ended the pod, and calls Unprepare for it. */
+static bool has_ended(const struct sharing *x, unsigned pod) {
+        return x->call && x->caller == pod;
+}
+
+/* The Prepare of a pod may run. */
+static bool waits(const struct sharing *x) {
+        bool any = false;
+        for (unsigned p = 0; p < PODS; p++)
+                any = any || (x->refers >> p & 1 && !has_ended(x, p));
+        return any && !x->prepared;
+}
+
 /* The pod has been deleted or force-deleted. */
 static bool is_over(const struct sharing *x, unsigned pod) {
         return !(x->reserved >> pod & 1) || x->ends >> pod & 1;
@@ -118,18 +131,24 @@ static bool lose(struct state *s, struct sharing *x) {
         return true;
 }
 
-static bool cut(struct state *s, struct machine *m) {
+/* A Prepare that has begun continues with the fabric object as the plugin saw it last. */
+static bool cut(const struct channels_row *row, struct state *s, struct machine *m) {
+        unsigned id;
         if (m->cut || !channels_take(&s->cuts))
                 return false;
         m->cut = 1;
+        for (unsigned o = 0; o < row->owners; o++)
+                if (waits(&m->sharing[o]) && channels_may_prepare(row, s, o, &id))
+                        m->offers |= (uint8_t)channels_bit(id, o);
         return true;
 }
 
-/* The plugin reports before the controller reads that the kubelet has renewed its Lease. */
+/* The plugin sees the fabric object and reports before the controller reads that the kubelet has renewed its
+ * Lease. */
 static bool heal(const struct state *s, struct machine *m) {
         if (!m->cut)
                 return false;
-        m->cut = 0;
+        m->cut = m->offers = 0;
         (void)channels_report(m, s->object);
         return true;
 }
@@ -163,15 +182,18 @@ static bool join(const struct channels_row *row, const struct machine *m, struct
 static bool ask(const struct channels_row *row, const struct state *s, struct machine *m, unsigned o) {
         const struct sharing *x = &m->sharing[o];
         unsigned id;
-        if (m->cut || m->coming || !x->refers || x->prepared || (x->call && !row->old_kubelets))
+        if (m->coming || !waits(x) || (x->call && !row->old_kubelets))
                 return false;
         if (m->held & channels_bits_of(o))
                 m->coming = (uint8_t)(m->held & channels_bits_of(o));
+        else if (m->cut)
+                m->coming = (uint8_t)(m->offers & channels_bits_of(o));
         else if (channels_may_prepare(row, s, o, &id))
                 m->coming = (uint8_t)channels_bit(id, o);
         return m->coming != 0;
 }
 
+/* A pod that is force-deleted while Prepare runs can start before its kubelet sees this. */
 static bool prepare(struct machine *m, unsigned o) {
         struct sharing *x = &m->sharing[o];
         if (!(m->coming & channels_bits_of(o)))
@@ -180,7 +202,7 @@ static bool prepare(struct machine *m, unsigned o) {
         m->coming = 0;
         x->prepared = x->refers != 0;
         for (unsigned p = 0; p < PODS; p++)
-                if (x->refers >> p & 1 && !is_over(x, p) && !(x->runs >> p & 1))
+                if (x->refers >> p & 1 && !(x->runs >> p & 1) && !has_ended(x, p))
                         x->ready |= (uint8_t)(1U << p);
         return true;
 }
@@ -222,13 +244,15 @@ static void finish(struct sharing *x, unsigned p) {
                 x->reserved = without(x->reserved, p);
         x->ends = without(x->ends, p);
         x->refers = without(x->refers, p);
+        if (x->call == CALL_LOST && x->caller == p)
+                x->call = x->caller = 0; /* it does not call again for this pod */
 }
 
 static bool release(const struct channels_row *row, const struct machine *m, struct sharing *x, unsigned o,
                     unsigned p) {
         bool known = (x->reserved | x->ends | x->refers) >> p & 1, refers = x->refers >> p & 1;
-        bool waits = m->coming & channels_bits_of(o) || (x->call && x->call != CALL_LOST && x->caller == p);
-        if (m->cut || !known || !is_over(x, p) || has_containers(x, p) || waits)
+        bool busy = m->coming & channels_bits_of(o) || (x->call && x->call != CALL_LOST && x->caller == p);
+        if (m->cut || !known || !is_over(x, p) || has_containers(x, p) || busy)
                 return false;
         if (!x->refers || (!row->old_kubelets && !refers) || count(x->refers) > 1) {
                 finish(x, p);
@@ -290,7 +314,7 @@ bool shared_step(const struct channels_row *row, struct state *s, unsigned step)
         case LOSE:
                 return lose(s, claim);
         case CUT:
-                return cut(s, m);
+                return cut(row, s, m);
         case REBOOT:
                 return reboot(s, m);
         case HEAL:

@@ -9,12 +9,15 @@
 #include "daemon/decision.h"
 #include "memo.h"
 
-enum { VERSION_OLDER = 2, PLUGIN_STEPS = 3 };
+enum { VERSION_OLDER = 2 };
 
 /* ---- versions of the object ---- */
 
 const struct object *world_view(const struct world *w, unsigned view) {
-        return view == VIEW_NONE ? NULL : view == VIEW_FROZEN ? &w->frozen : &w->versions[view - VIEW_NEWEST];
+        return view == VIEW_NONE                ? NULL
+               : view == VIEW_FROZEN            ? &w->frozen
+               : view == VIEW_FROZEN_FOR_PLUGIN ? &w->frozen_for_plugin
+                                                : &w->versions[view - VIEW_NEWEST];
 }
 
 static bool is_last(unsigned view) {
@@ -22,20 +25,22 @@ static bool is_last(unsigned view) {
 }
 
 static void fall_behind(uint8_t *view) {
-        if (*view != VIEW_NONE && *view != VIEW_FROZEN)
+        if (*view != VIEW_NONE && *view < VIEW_FROZEN)
                 ++*view;
 }
 
 bool world_publish(const struct row *row, struct world *w, const struct object *o) {
         for (unsigned n = 0; n < NODES; n++)
-                if (is_last(w->hosts[n].view) || is_last(w->hosts[n].plugin_view))
+                if (is_last(w->hosts[n].view) || is_last(w->hosts[n].claim.view) ||
+                    is_last(w->hosts[n].orphan.view))
                         return false;
         for (unsigned c = 0; c < CONTROLLERS; c++)
                 if (is_last(w->controllers[c].view))
                         return false;
         for (unsigned n = 0; n < NODES; n++) {
                 fall_behind(&w->hosts[n].view);
-                fall_behind(&w->hosts[n].plugin_view);
+                fall_behind(&w->hosts[n].claim.view);
+                fall_behind(&w->hosts[n].orphan.view);
         }
         for (unsigned c = 0; c < CONTROLLERS; c++) {
                 struct controller *x = &w->controllers[c];
@@ -67,41 +72,49 @@ static bool ends(const struct world *w, unsigned domain) {
 
 static bool allocate(const struct row *row, struct world *w, unsigned n, unsigned d) {
         struct host *h = &w->hosts[n];
-        if (d >= row->domains || h->phase != CLAIM_NONE || h->cut || ends(w, d + 1) || !take(&w->changes))
+        if (d >= row->domains || h->claim.phase != CLAIM_NONE || h->cut || ends(w, d + 1) ||
+            !take(&w->changes))
                 return false;
-        h->domain = (uint8_t)(d + 1);
-        h->phase = CLAIM_WAITING;
+        h->claim = (struct claim){ .domain = (uint8_t)(d + 1), .phase = CLAIM_WAITING };
         h->unseen = row->late_claims != 0;
         return true;
 }
 
-/* The claim may still be prepared: somebody may force-delete the claim or its pod. */
-static bool deallocate(struct world *w, unsigned n) {
+static void end_claim(struct host *h) {
+        h->claim = (struct claim){ 0 };
+        h->unseen = 0;
+}
+
+/* Somebody may force-delete the claim or its pod, so it may still be prepared, or its Prepare may run. */
+static bool deallocate(const struct row *row, struct world *w, unsigned n) {
         struct host *h = &w->hosts[n];
-        bool prepared = h->phase == CLAIM_PREPARED;
-        if (h->phase == CLAIM_NONE || h->note || (prepared && h->orphan) || !take(&w->changes))
+        const struct claim *c = &h->claim;
+        bool remains = c->phase == CLAIM_PREPARED || (c->phase == CLAIM_WAITING && row->late_prepares);
+        if (c->phase == CLAIM_NONE || (c->note && !remains) || (remains && h->orphan.phase) ||
+            !take(&w->changes))
                 return false;
-        if (prepared)
-                h->orphan = h->domain;
-        h->domain = h->phase = h->unseen = h->plugin_view = 0;
+        if (remains)
+                h->orphan = *c;
+        end_claim(h);
         return true;
 }
 
 /* The claim is no longer needed. Until it is unprepared it counts as one that waits. */
 static bool end_pod(const struct row *row, struct world *w, struct host *h) {
-        if (h->phase != CLAIM_PREPARED || h->cut || (!row->late_ends && !take(&w->changes)))
+        if (h->claim.phase != CLAIM_PREPARED || h->cut || (!row->late_ends && !take(&w->changes)))
                 return false;
         if (row->late_ends)
-                h->phase = CLAIM_ENDED;
+                h->claim.phase = CLAIM_ENDED;
         else
-                h->domain = h->phase = h->unseen = h->plugin_view = 0;
+                end_claim(h);
         return true;
 }
 
+/* The plugin first ends the work that it has begun for the claim. */
 static bool unprepare(struct host *h) {
-        if (!h->orphan || h->cut)
+        if (!h->orphan.phase || h->orphan.note == NOTE_JUDGED || h->cut)
                 return false;
-        h->orphan = 0;
+        h->orphan = (struct claim){ 0 };
         return true;
 }
 
@@ -145,10 +158,11 @@ static bool reboot(const struct run *r, struct world *w, unsigned n) {
         node_kill(h);
         h->boot = (uint8_t)(rename_last_boot(r, w, n) + 1);
         h->memory = (struct memory){ 0 };
-        h->orphan = h->hurt = h->note = h->plugin_view = 0;
+        h->orphan = (struct claim){ 0 };
+        h->hurt = h->claim.note = h->claim.view = 0;
         h->unprepared = 0; /* the plugin forgets it at a reboot */
-        if (h->phase == CLAIM_PREPARED)
-                h->phase = CLAIM_WAITING; /* its pod restarts, and the kubelet calls Prepare again */
+        if (h->claim.phase == CLAIM_PREPARED)
+                h->claim.phase = CLAIM_WAITING; /* its pod restarts, and the kubelet calls Prepare again */
         return true;
 }
 
@@ -159,15 +173,32 @@ static bool report_boot(struct host *h) {
         return true;
 }
 
-static bool cut_off(struct world *w, unsigned n) {
+static bool has_frozen(const struct host *h) {
+        return h->cut || h->view == VIEW_FROZEN || h->claim.view == VIEW_FROZEN_FOR_PLUGIN ||
+               h->orphan.view == VIEW_FROZEN_FOR_PLUGIN;
+}
+
+static void freeze_for_plugin(const struct row *row, struct world *w, unsigned n, struct claim *c) {
+        if (c->phase != CLAIM_WAITING)
+                return;
+        node_project(row, world_view(w, c->view ? c->view : VIEW_NEWEST), n, &w->frozen_for_plugin);
+        c->view = VIEW_FROZEN_FOR_PLUGIN;
+}
+
+static bool cut_off(const struct row *row, struct world *w, unsigned n) {
         struct host *h = &w->hosts[n];
         for (unsigned i = 0; i < NODES; i++)
-                if (w->hosts[i].cut || w->hosts[i].view == VIEW_FROZEN)
+                if (has_frozen(&w->hosts[i]))
                         return false;
-        if (h->note || !take(&w->cuts))
+        if ((h->claim.note && !row->late_prepares) || !take(&w->cuts))
                 return false;
         h->cut = 1;
-        h->plugin_view = 0;
+        if (row->late_prepares) {
+                freeze_for_plugin(row, w, n, &h->orphan);
+                freeze_for_plugin(row, w, n, &h->claim);
+        } else {
+                h->claim.view = 0;
+        }
         if (h->view) {
                 w->frozen = *world_view(w, h->view);
                 h->view = VIEW_FROZEN;
@@ -211,10 +242,20 @@ static bool imex(struct run *r, struct world *w, unsigned n, bool clean, bool de
         return (decides && node_daemon(r, w, n, 0, broken)) || true;
 }
 
-static bool plugin_sees(const struct world *w, struct host *h) {
-        if (h->cut || h->plugin_view <= VIEW_NEWEST)
+static bool plugin_sees(const struct row *row, const struct world *w, struct host *h) {
+        bool frozen = false;
+        if (h->cut)
                 return false;
-        h->plugin_view = next_view(w, h->plugin_view);
+        for (size_t i = 0; i < 2; i++) {
+                struct claim *c = i ? &h->orphan : &h->claim;
+                if (c->view != VIEW_FROZEN_FOR_PLUGIN)
+                        continue;
+                c->view = row->late_plugin ? VIEW_NEWEST : VIEW_NONE;
+                frozen = true;
+        }
+        if (frozen || h->claim.view <= VIEW_NEWEST)
+                return frozen;
+        h->claim.view = next_view(w, h->claim.view);
         return true;
 }
 
@@ -448,7 +489,7 @@ static bool step_user(struct run *r, struct world *w, unsigned kind, unsigned wh
         case STEP_ALLOCATE:
                 return allocate(row, w, who, what);
         case STEP_DEALLOCATE:
-                return deallocate(w, who);
+                return deallocate(row, w, who);
         case STEP_END:
                 return end_pod(row, w, h);
         case STEP_CRASH:
@@ -462,7 +503,7 @@ static bool step_user(struct run *r, struct world *w, unsigned kind, unsigned wh
         case STEP_REBOOT:
                 return reboot(r, w, who);
         case STEP_CUT:
-                return cut_off(w, who);
+                return cut_off(row, w, who);
         case STEP_HEAL:
                 return heal(h);
         default:
@@ -480,9 +521,11 @@ static bool step_node(struct run *r, struct world *w, unsigned kind, unsigned wh
                 h->unseen = 0;
                 return was;
         case STEP_PLUGIN:
-                return node_plugin(r, w, who, broken);
+                return node_plugin(r, w, who, false, broken);
+        case STEP_PLUGIN_LATE:
+                return node_plugin(r, w, who, true, broken);
         case STEP_PLUGIN_SEES:
-                return plugin_sees(w, h);
+                return plugin_sees(r->row, w, h);
         case STEP_DELIVER:
                 return deliver(r, w, who, what, broken);
         case STEP_DAEMON:
@@ -550,13 +593,16 @@ static bool is_other(unsigned kind) {
 
 /* The number of values of `what`. */
 static unsigned choices(const struct row *row, unsigned kind) {
+        unsigned plugin_steps = row->late_prepares ? PLUGIN_STEPS_OF_BOTH : PLUGIN_STEPS;
         switch (kind) {
         case STEP_ALLOCATE:
                 return row->domains;
         case STEP_DAEMON:
-                return PLUGIN_STEPS;
+                return plugin_steps;
         case STEP_DELIVER:
-                return 2 * PLUGIN_STEPS;
+                return 2 * plugin_steps;
+        case STEP_PLUGIN_LATE:
+                return row->late_prepares;
         case STEP_IMEX:
         case STEP_RESTORE:
                 return 2;
@@ -627,7 +673,7 @@ static const char *check(void *u, const void *state) {
         for (unsigned i = 0; i < r->row->nodes; i++) {
                 const struct host *x = &w->hosts[i];
                 bool living = node_has_living_imex(x);
-                unsigned used = x->phase == CLAIM_PREPARED ? x->domain : 0;
+                unsigned used = x->claim.phase == CLAIM_PREPARED ? x->claim.domain : 0;
                 for (unsigned j = 0; j < i && living; j++) {
                         const struct host *y = &w->hosts[j];
                         if (node_has_living_imex(y) && x->memory.domain == y->memory.domain &&
@@ -646,7 +692,7 @@ static bool is_served(void *u, const void *state) {
         const struct world *w = state;
         for (unsigned n = 0; n < r->row->nodes; n++) {
                 const struct host *h = &w->hosts[n];
-                if (h->phase == CLAIM_WAITING && !h->cut && !ends(w, h->domain))
+                if (h->claim.phase == CLAIM_WAITING && !h->cut && !ends(w, h->claim.domain))
                         return false;
         }
         return true;

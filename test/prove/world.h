@@ -17,7 +17,7 @@
 
 #include "search.h"
 
-enum { NODES = 3, DOMAINS = 2, CONTROLLERS = 2, VERSIONS = 3, LEFT = 4, STEPS_MAX = 200 };
+enum { NODES = 3, DOMAINS = 2, CONTROLLERS = 2, VERSIONS = 3, LEFT = 4, STEPS_MAX = 250 };
 
 /* A row of the table of worlds: the parts of a world, and the number of its events. */
 struct row {
@@ -45,7 +45,10 @@ struct row {
         unsigned late_notes;   /* the plugin writes the grant, and then checks whether IMEX is READY */
         unsigned late_plugin;  /* a version of the object is written, and then the plugin sees it */
         unsigned late_pods;    /* a controller sees the Pod of the daemon, and then that of the plugin */
-        unsigned recounts;     /* 1: a recount may begin although etcd was not restored */
+        /* A pod is force-deleted, or its node is cut off, and then the Prepare of its claim ends. Not together
+         * with late_plugin. */
+        unsigned late_prepares;
+        unsigned recounts; /* 1: a recount may begin although etcd was not restored */
 };
 
 /* Returns true if recounts may begin, so that the epochs that daemons have seen matter. */
@@ -88,12 +91,17 @@ enum claim_phase { CLAIM_NONE, CLAIM_WAITING, CLAIM_PREPARED, CLAIM_ENDED /* its
  * has found IMEX READY, and writes the CDI file next. */
 enum claim_note { NOTE_NONE, NOTE_GRANTING, NOTE_JUDGED };
 
-struct host {
-        /* The workload's claim. */
+struct claim {
         uint8_t domain, phase, note;
-        uint8_t unseen; /* no controller has seen the allocation yet */
-        uint8_t orphan; /* the domain of a prepared claim that the API server no longer has */
-        uint8_t hurt;   /* a fault has ended IMEX while a claim was prepared */
+        uint8_t view; /* the plugin's version of the object while the claim waits */
+};
+
+struct host {
+        struct claim claim; /* of the workload */
+        uint8_t unseen;     /* no controller has seen the allocation yet */
+        /* A claim that is prepared or waits, and that the API server no longer has. */
+        struct claim orphan;
+        uint8_t hurt; /* a fault has ended IMEX while a claim was prepared */
         /* The node and its daemon in the API server. */
         uint8_t boot_reported, pod, deleted, unprepared;
         struct report report;
@@ -103,8 +111,7 @@ struct host {
         uint8_t last;    /* the Pod whose daemon claim is prepared; 0: none */
         struct memory memory;
         uint8_t imex, withdrawn, paused, terminating;
-        uint8_t view;        /* the daemon's version of the object, see world_view(); 0: none */
-        uint8_t plugin_view; /* the plugin's version while a claim waits */
+        uint8_t view; /* the daemon's version of the object, see world_view(); 0: none */
 };
 
 /* A controller's knowledge of a node. */
@@ -114,11 +121,11 @@ struct heard {
 };
 
 struct controller {
-        uint8_t view;       /* its version of the object */
+        uint8_t view;        /* its version of the object */
         uint8_t rolled_back; /* it saw the object's version decrease, and no recount since; */
-        uint8_t went_epoch; /* the epoch of the object at that time */
-        uint8_t waits;      /* it restarted with etcd, and waits until the daemons have reported again */
-        uint8_t base;       /* the version that `wanted` is based on; 0: no write is in progress */
+        uint8_t went_epoch;  /* the epoch of the object at that time */
+        uint8_t waits;       /* it restarted with etcd, and waits until the daemons have reported again */
+        uint8_t base;        /* the version that `wanted` is based on; 0: no write is in progress */
         struct object wanted;
         struct heard heard[NODES];
 };
@@ -133,6 +140,7 @@ struct snapshot {
 struct world {
         struct object versions[VERSIONS]; /* the newest first; versions that nobody has are empty */
         struct object frozen;             /* the version of the daemon on the node that is cut off */
+        struct object frozen_for_plugin;  /* what the plugin of this node reads in its version */
         struct host hosts[NODES];
         struct controller controllers[CONTROLLERS];
         struct snapshot snapshot;
@@ -142,7 +150,7 @@ struct world {
         uint8_t changes, crashes, unclean, restores, lost, cuts, forces, drains, reboots, deletes;
 };
 
-enum { VIEW_NONE, VIEW_NEWEST, VIEW_FROZEN = VERSIONS + 1 };
+enum { VIEW_NONE, VIEW_NEWEST, VIEW_FROZEN = VERSIONS + 1, VIEW_FROZEN_FOR_PLUGIN };
 /* Returns the object of a view, or NULL if there is none. VIEW_NEWEST + n is the object that was the newest n
  * writes ago. */
 const struct object *world_view(const struct world *w, unsigned view);
@@ -163,9 +171,11 @@ struct run {
 bool node_has_living_imex(const struct host *h);
 /* Returns true if a claim of the domain is prepared on the node. */
 bool node_is_used(const struct host *h, unsigned domain);
-bool node_plugin(struct run *r, struct world *w, unsigned node, const char **broken);
-/* Runs the daemon: the daemon reads which claims use its domain, the plugin does `plugin_steps` steps, and
- * then the daemon decides and acts. */
+/* The plugin does a step for the claim, or for the claim that the API server no longer has. */
+bool node_plugin(struct run *r, struct world *w, unsigned node, bool orphan, const char **broken);
+/* Runs the daemon: the daemon reads which claims use its domain, the plugin does some steps, and then the
+ * daemon decides and acts. `plugin_steps`: 1 or 2 steps for the claim, 3 or 4: 1 or 2 for the orphan. */
+enum { PLUGIN_STEPS = 3, PLUGIN_STEPS_OF_BOTH = 5 };
 bool node_daemon(struct run *r, struct world *w, unsigned node, unsigned plugin_steps, const char **broken);
 struct memo *node_memo(void);
 bool node_imex(struct world *w, unsigned node, bool clean);
@@ -242,8 +252,9 @@ enum step {
         /* Events that happen by themselves. */
         STEP_SEE_CLAIM,
         STEP_PLUGIN,
+        STEP_PLUGIN_LATE, /* for a claim that the API server no longer has */
         STEP_PLUGIN_SEES,
-        STEP_DELIVER, /* node, number of missed versions + 2 * steps of the plugin before the daemon acts */
+        STEP_DELIVER, /* node, number of missed versions + 2 * steps of the plugin (node_daemon()) */
         STEP_DAEMON,  /* node, steps of the plugin */
         STEP_IMEX,    /* node, 1: the daemon decides later */
         STEP_REPORT,
