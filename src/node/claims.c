@@ -88,7 +88,8 @@ void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), 
 }
 
 void claims_registered(struct claims *c) {
-        retry_recorded(c);
+        retry_registered(c);
+        waits_reevaluate(c);
 }
 
 int claims_new(const struct claims_options *o, struct claims **ret, struct err *e) {

@@ -97,7 +97,8 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         j->seen = now;
         j->stale = false;
         if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
-                checkpoint_done(&table);
+                checkpoint_done(&j->earlier);
+                j->earlier = table;
                 empty_table(j);
                 *ret = JOURNAL_REBOOTED;
                 return 0;
@@ -165,6 +166,7 @@ int journal_watch(struct journal *j, uv_loop_t *loop, void (*changed)(void *u), 
 void journal_done(struct journal *j) {
         watch_file_stop(&j->watch);
         checkpoint_done(&j->table);
+        checkpoint_done(&j->earlier);
         free(j->path);
         j->path = NULL;
 }

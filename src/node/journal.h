@@ -20,6 +20,9 @@
 struct journal {
         char *path;
         struct checkpoint table; /* as of the last sync or write */
+        /* The claims of the earlier boot, after JOURNAL_REBOOTED. Nothing of them exists any more. The owner
+         * empties it when it no longer needs their names. */
+        struct checkpoint earlier;
         char boot_id[37];        /* the ID of this boot */
         struct stat seen;        /* describes the file with the content of `table`; st_ino 0: there is none */
         bool stale;              /* the table differs from the file, or may differ */
@@ -34,8 +37,8 @@ struct journal {
 enum journal_event {
         JOURNAL_SAME,     /* no other process has written the file */
         JOURNAL_READ,     /* the file has been read, possibly again */
-        JOURNAL_REBOOTED, /* the file is of another boot: the table is empty now, and nothing that it
-                             contained exists any more */
+        JOURNAL_REBOOTED, /* the file is of another boot: the table is empty now, and `earlier` has the
+                             content of the file */
         JOURNAL_MISSING,  /* the file does not exist: the table is unchanged and must be written */
         JOURNAL_CORRUPT,  /* as MISSING, but the file exists and is not a valid checkpoint. It is kept under
                              another name (*ret_aside, the caller frees it) */

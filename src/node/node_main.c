@@ -89,7 +89,6 @@ static void on_cancelled(void *u, struct dra_op *op, void *op_data) {
 
 static void on_registered(void *u, bool ok, const char *error) {
         struct node_main *m = u;
-        bool first = ok && !m->registered;
         m->registered = ok;
         if (!ok) {
                 log_error("the kubelet refuses this plugin", kv_str("err", error));
@@ -98,8 +97,7 @@ static void on_registered(void *u, bool ok, const char *error) {
         log_info("registered with the kubelet", kv_str("driver", m->driver->name));
         slice_start(m->slices);
         loop_timer_start(&m->idle, IDLE_MS);
-        if (first)
-                claims_registered(m->claims);
+        claims_registered(m->claims);
 }
 
 /* Why the kubelet must restart the container; NULL: it need not. The call itself shows that the loop runs. */

@@ -347,17 +347,35 @@ void retry_prepare(struct claims *c, const char *uid) {
                 op_drop(op);
 }
 
-void retry_recorded(struct claims *c) {
-        for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next) {
-                if (e->state != CHECKPOINT_STARTED || !e->ns || !e->name || ops_active(c, e->uid) ||
-                    kept_of(c, e->uid) || is_off(c->retry))
-                        continue;
-                struct op *op = op_new(c, NULL, false, &(struct dra_claim){ e->ns, e->name, e->uid }, NULL);
-                op->retry_any = true;
-                snprintf(op->msg, sizeof op->msg, "the plugin ended during the Prepare");
-                op_keep(op, NULL);
-                keep(op);
-                fetch_start(op);
+/* Keeps a Prepare for a recorded claim, unless it has one. The claim is read first, because the record does
+ * not have its pods. */
+static void keep_recorded(struct claims *c, const struct checkpoint_claim *e, const char *msg) {
+        if (!e->ns || !*e->ns || !e->name || !*e->name || ops_active(c, e->uid) || kept_of(c, e->uid) ||
+            is_off(c->retry))
+                return;
+        struct op *op = op_new(c, NULL, false, &(struct dra_claim){ e->ns, e->name, e->uid }, NULL);
+        op->retry_any = true;
+        snprintf(op->msg, sizeof op->msg, "%s", msg);
+        op_keep(op, NULL);
+        keep(op);
+        fetch_start(op);
+}
+
+void retry_registered(struct claims *c) {
+        const struct checkpoint_claim *e;
+        struct op *op;
+        for (e = c->journal.table.claims; e; e = e->hh.next) {
+                if (e->state == CHECKPOINT_STARTED)
+                        keep_recorded(c, e, "its Prepare did not finish before the plugin was registered");
+        }
+        for (e = c->journal.earlier.claims; e; e = e->hh.next) {
+                if (e->state != CHECKPOINT_ABORTED && !checkpoint_find(&c->journal.table, e->uid))
+                        keep_recorded(c, e, "the node was rebooted");
+        }
+        checkpoint_done(&c->journal.earlier);
+        /* The kubelet did not call the plugin after an earlier request. */
+        TAILQ_FOREACH (op, &c->failed, link) {
+                op->retry_asked = false;
         }
 }
 

@@ -40,9 +40,13 @@ void retry_free(struct retry *r);
 /* Ends a Prepare that is not busy with the answer `msg`, as op_fail() does, and keeps it if it waits for
  * something. msg NULL: the kubelet waits for no answer. */
 void retry_fail(struct op *op, const char *msg);
-/* Keeps the Prepares that an earlier process has recorded as started, and that the kubelet has not asked for
- * again. Call it when the plugin is registered, because their cause is then gone. */
-void retry_recorded(struct claims *c);
+/* Call it at each registration with the kubelet. The kubelet calls no plugin before that, so the Prepares of
+ * pods that wait have failed without a call of this plugin, and requests have had no effect. Requests are
+ * sent for
+ * - the kept Prepares whose cause is gone;
+ * - the claims that are recorded as started, without an operation: of an earlier process, or no longer kept;
+ * - the claims of the earlier boot, whose pods the kubelet starts again. */
+void retry_registered(struct claims *c);
 /* Ends the kept Prepare of the claim. */
 void retry_forget(struct claims *c, const char *uid);
 /* The same, when the kubelet prepares the claim again; but if several pods may wait for the claim, it is for

@@ -192,6 +192,47 @@ static void the_next_process_asks_for_a_retry_of_unfinished_prepares(void **stat
         assert_true(is_asked("pod-c1"));
 }
 
+static void the_plugin_is_registered(void) {
+        claims_registered(w.claims);
+        world_turn();
+}
+
+/* failure: a node reboots -> the plugin asks the kubelet to retry the Prepares that failed before the
+ * registration of the plugin [rebooted] */
+static void the_claims_of_an_earlier_boot_are_retried(void **state) {
+        (void)state;
+        daemon_ready();
+        prepares("c1", CLAIM_1);
+        fails("c2", CLAIM_2);
+        world_stop(w.claims);
+        daemon_dies();
+        world_start("33333333-3333-4333-8333-333333333333");
+        world_turn();
+        assert_false(is_asked("pod-c1"));
+        the_plugin_is_registered();
+        pass(RETRY_PAUSE_MAX_MS); /* the pods of this test have the same UID */
+        assert_true(take_request("pod-c1"));
+        assert_true(take_request("pod-c2"));
+        assert_null(world_entry(w.claims, CLAIM_1));
+        /* Once. */
+        pass(RETRY_KEEP_MS + 1000);
+        the_plugin_is_registered();
+        assert_false(is_asked("pod-c1"));
+}
+
+/* failure: the kubelet restarts after a request -> the plugin repeats it when it is registered again [plugin]
+ */
+static void a_request_is_repeated_when_the_plugin_is_registered_again(void **state) {
+        (void)state;
+        fails("c1", CLAIM_1);
+        imex_is_ready();
+        assert_true(take_request("pod-c1"));
+        pass(RETRY_PAUSE_MAX_MS);
+        assert_false(is_asked("pod-c1"));
+        the_plugin_is_registered();
+        assert_true(is_asked("pod-c1"));
+}
+
 /* failure: the kubelet breaks off a Prepare that waits -> the plugin asks it to retry when the cause is gone
  */
 static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
@@ -566,6 +607,8 @@ int main(void) {
                 T(the_kubelet_is_asked_to_retry_when_the_device_is_free),
                 T(the_kubelet_is_asked_to_retry_when_the_api_server_answers),
                 T(the_next_process_asks_for_a_retry_of_unfinished_prepares),
+                T(the_claims_of_an_earlier_boot_are_retried),
+                T(a_request_is_repeated_when_the_plugin_is_registered_again),
                 T(a_prepare_that_the_kubelet_breaks_off_is_retried),
                 T(the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim),
                 T(the_pause_between_two_requests_grows),
