@@ -424,6 +424,7 @@ static void prepared(void *u, struct op *op) {
 
 const struct node_driver cd_driver = {
         .name = CD_DRIVER,
+        .peer = GPU_DRIVER,
         .cdi_kind = CD_CDI_KIND_CLAIM,
         .codec = &cd_device_codec,
         .attach = cd_driver_attach,

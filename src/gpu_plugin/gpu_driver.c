@@ -283,6 +283,7 @@ static void gpu_driver_follow(void *u, const struct checkpoint *table) {
 
 const struct node_driver gpu_driver = {
         .name = GPU_DRIVER,
+        .peer = CD_DRIVER,
         .cdi_kind = GPU_CDI_KIND_CLAIM,
         .prepare_fails = "error preparing devices for claim",
         .unprepare_fails = "error unpreparing devices for claim",

@@ -70,6 +70,8 @@ struct checkpoint_claim {
         int dialect;         /* the dialect of `prepared` */
         struct node_device *devices;
         size_t n_devices;
+        uint64_t answered_ms; /* when this process last answered a Prepare of the claim (uv_now()); 0: never.
+                                 Not in the file */
         UT_hash_handle hh;
 };
 

@@ -16,8 +16,8 @@ int claims_new(const struct claims_options *o, struct claims **ret, struct err *
  * start after that. */
 void claims_start(struct claims *c, void (*done)(void *u, const struct err *e), void *u);
 
-/* Asks the kubelet to repeat the Prepares that have failed because the plugin was not registered. Call it
- * whenever the kubelet has registered the plugin. */
+/* Asks the kubelet to repeat the Prepares that have failed because a plugin was not registered. Call it
+ * whenever the kubelet has registered this plugin, or another one of the node. */
 void claims_registered(struct claims *c);
 
 void claims_prepare(struct claims *c, struct dra_op *op, const struct dra_claim *claim);

@@ -49,6 +49,7 @@ typedef void(node_resource_fn)(void *u, const char *id);
 
 struct node_driver {
         const char *name; /* in claims, slices and metrics; also the name of its plugin folder */
+        const char *peer; /* another driver, whose devices many pods use as well; NULL: none */
         const char *cdi_kind;
         /* The text before "<namespace>/<name>:<uid>" and the cause in the answer to the kubelet, for example
          * "error preparing devices for claim"; unprepare_fails is the same for Unprepare. NULL: the answer

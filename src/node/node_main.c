@@ -97,6 +97,15 @@ static void on_registered(void *u, bool ok, const char *error) {
         log_info("registered with the kubelet", kv_str("driver", m->driver->name));
         slice_start(m->slices);
         loop_timer_start(&m->idle, IDLE_MS);
+        if (m->flags->retries)
+                registration_announce(m->plugin_dir);
+        claims_registered(m->claims);
+}
+
+static void on_peer_registered(void *u) {
+        const struct node_main *m = u;
+        log_info("the kubelet has registered the other plugin of this node",
+                 kv_str("driver", m->driver->peer));
         claims_registered(m->claims);
 }
 
@@ -174,7 +183,11 @@ static void node_main_on_started(void *u, const struct err *error) {
         if (dra_plugin_new(&m->loop, &o, &m->dra, &e) < 0 || serve_probes(m, &e) < 0) {
                 log_error("cannot serve the kubelet", kv_err(&e));
                 node_main_stop(m, 1);
+                return;
         }
+        if (m->flags->retries && m->driver->peer)
+                m->peer = registration_watch_new(&m->loop, m->flags->plugins_dir, m->driver->peer,
+                                                 on_peer_registered, m);
 }
 
 /* ---- HTTP ---- */
@@ -209,6 +222,7 @@ static void node_main_stop(struct node_main *m, int status) {
         m->status = status;
         loop_timer_done(&m->idle);
         plugin_shutdown_free(TAKE(m->leaving));
+        registration_watch_free(TAKE(m->peer));
         dra_plugin_free(m->dra);
         m->dra = NULL;
         if (claims_stuck(m->claims)) {

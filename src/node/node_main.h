@@ -8,6 +8,7 @@
 #include "base/http_server.h"
 #include "node/claims.h"
 #include "node/plugin_shutdown.h"
+#include "node/registration.h"
 #include "node/slice_publisher.h"
 #include "nvidia/driver_root.h"
 
@@ -95,6 +96,7 @@ struct node_main {
         struct claims *claims; /* not valid in start() */
         struct http_server *http, *probes;
         struct dra_plugin *dra;
+        struct registration_watch *peer; /* NULL: the plugin does not ask for retries */
         struct loop_signal signals[5];
         struct loop_timer idle; /* expires some seconds after the last request of the kubelet */
         struct arena *selector_arena;

@@ -232,7 +232,7 @@ void op_detach(struct op *op) {
 }
 
 static void ops_answer(struct op *op) {
-        const struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
+        struct checkpoint_claim *entry = checkpoint_find(&op->c->journal.table, op->uid);
         size_t n = entry->n_devices;
         struct dra_device *devices = xnew_n(struct dra_device, n + 1);
         for (size_t i = 0; i < n; i++) {
@@ -244,6 +244,8 @@ static void ops_answer(struct op *op) {
         if (op->dra)
                 dra_op_prepared(op->dra, devices, n);
         free(devices);
+        if (!op->renew)
+                entry->answered_ms = loop_now_ms(op->c->o.loop);
         if (op->verdict == VERDICT_GO && op->c->o.driver->prepared)
                 op->c->o.driver->prepared(op->c->o.u, op);
 }

@@ -361,12 +361,19 @@ static void keep_recorded(struct claims *c, const struct checkpoint_claim *e, co
         fetch_start(op);
 }
 
+static bool is_recent(const struct claims *c, const struct checkpoint_claim *e) {
+        return e->state == CHECKPOINT_COMPLETED && e->answered_ms &&
+               loop_now_ms(c->o.loop) - e->answered_ms < RETRY_RECENT_MS;
+}
+
 void retry_registered(struct claims *c) {
         const struct checkpoint_claim *e;
         struct op *op;
         for (e = c->journal.table.claims; e; e = e->hh.next) {
                 if (e->state == CHECKPOINT_STARTED)
                         keep_recorded(c, e, "its Prepare did not finish before the plugin was registered");
+                else if (is_recent(c, e))
+                        keep_recorded(c, e, "another plugin of the node may not have been registered");
         }
         for (e = c->journal.earlier.claims; e; e = e->hh.next) {
                 if (e->state != CHECKPOINT_ABORTED && !checkpoint_find(&c->journal.table, e->uid))

@@ -30,6 +30,7 @@ enum {
         RETRY_CALM_MS = 600000,
         RETRY_PODS_MAX = 16,
         RETRY_KEEP_MS = 180000, /* twice the time until the kubelet retries by itself */
+        RETRY_RECENT_MS = 600000,
 };
 
 struct retry;
@@ -40,12 +41,15 @@ void retry_free(struct retry *r);
 /* Ends a Prepare that is not busy with the answer `msg`, as op_fail() does, and keeps it if it waits for
  * something. msg NULL: the kubelet waits for no answer. */
 void retry_fail(struct op *op, const char *msg);
-/* Call it at each registration with the kubelet. The kubelet calls no plugin before that, so the Prepares of
- * pods that wait have failed without a call of this plugin, and requests have had no effect. Requests are
- * sent for
+/* Call it when the kubelet has registered this plugin, or another one of the node. Before that, each try of
+ * the kubelet to prepare a pod with a claim of that plugin has failed, and requests have had no effect.
+ * Requests are sent for
  * - the kept Prepares whose cause is gone;
  * - the claims that are recorded as started, without an operation: of an earlier process, or no longer kept;
- * - the claims of the earlier boot, whose pods the kubelet starts again. */
+ * - the claims of the earlier boot, whose pods the kubelet starts again;
+ * - the claims whose Prepare was answered with success in the last RETRY_RECENT_MS. Their pods may wait for
+ *   the other plugin, which the kubelet calls after this one. For a pod that runs, the request has no
+ *   effect. */
 void retry_registered(struct claims *c);
 /* Ends the kept Prepare of the claim. */
 void retry_forget(struct claims *c, const char *uid);

@@ -233,6 +233,30 @@ static void a_request_is_repeated_when_the_plugin_is_registered_again(void **sta
         assert_true(is_asked("pod-c1"));
 }
 
+/* failure: another plugin of a pod is down after a Prepare -> the plugin asks for a retry when that plugin is
+ * registered */
+static void recent_prepares_are_retried_at_a_registration(void **state) {
+        (void)state;
+        daemon_ready();
+        prepares("c1", CLAIM_1);
+        assert_false(is_asked("pod-c1"));
+        the_plugin_is_registered();
+        pass(RETRY_PAUSE_MAX_MS); /* the pods of this test have the same UID */
+        assert_true(take_request("pod-c1"));
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
+}
+
+static void older_prepares_are_not_retried_at_a_registration(void **state) {
+        (void)state;
+        daemon_ready();
+        prepares("c1", CLAIM_1);
+        pass(RETRY_RECENT_MS);
+        the_plugin_is_registered();
+        pass(RETRY_PAUSE_MAX_MS);
+        assert_false(is_asked("pod-c1"));
+}
+
 /* failure: the kubelet breaks off a Prepare that waits -> the plugin asks it to retry when the cause is gone
  */
 static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
@@ -609,6 +633,8 @@ int main(void) {
                 T(the_next_process_asks_for_a_retry_of_unfinished_prepares),
                 T(the_claims_of_an_earlier_boot_are_retried),
                 T(a_request_is_repeated_when_the_plugin_is_registered_again),
+                T(recent_prepares_are_retried_at_a_registration),
+                T(older_prepares_are_not_retried_at_a_registration),
                 T(a_prepare_that_the_kubelet_breaks_off_is_retried),
                 T(the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim),
                 T(the_pause_between_two_requests_grows),
