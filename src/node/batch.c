@@ -286,7 +286,7 @@ static void batch_answer(struct batch *b, struct op *op, const struct err *e) {
         case VERDICT_GO:
         case VERDICT_ANSWER:
                 if (op->late && op_prepared_before(op))
-                        retry_succeeded(op);
+                        retry_succeeded(b->c, op->uid);
                 op_succeed(op);
                 break;
         case VERDICT_REFUSE:

@@ -114,12 +114,18 @@ bool op_may_become(enum op_phase from, enum op_phase to) {
                                   [OP_QUEUED] = true,
                                   [OP_BATCH] = true,
                                   [OP_FAILED] = true },
-                [OP_QUEUED] = { [OP_QUEUED] = true, [OP_BATCH] = true },
-                /* Another operation of its claim comes first; the claim must be read; it waits or works. */
+                /* It gets into a batch; it has waited for too long, and may not have been read. */
+                [OP_QUEUED] = { [OP_QUEUED] = true,
+                                [OP_BATCH] = true,
+                                [OP_FAILED] = true,
+                                [OP_FETCHING] = true },
+                /* Another operation of its claim comes first; the claim must be read; it waits or works; it
+                 * would have to wait, but nobody waits for its answer. */
                 [OP_BATCH] = { [OP_QUEUED] = true,
                                [OP_FETCHING] = true,
                                [OP_WORKING] = true,
-                               [OP_WAITING] = true },
+                               [OP_WAITING] = true,
+                               [OP_FAILED] = true },
                 [OP_WORKING] = { [OP_QUEUED] = true },
                 /* It can continue; it was superseded; it has waited for too long. */
                 [OP_WAITING] = { [OP_QUEUED] = true, [OP_BATCH] = true, [OP_FAILED] = true },
@@ -203,13 +209,13 @@ void op_fail(struct op *op, const char *msg) {
 }
 
 void op_keep(struct op *op, const char *msg) {
-        BUG_ON(op->unprepare || op->kept || op_is_busy(op));
+        BUG_ON(op->unprepare || op->kept || op->phase == OP_WORKING || op->task);
         if (msg) {
                 ops_log_failure(op, msg);
                 op_answer_failed(op, msg);
         }
         ops_count(op, false);
-        if (op->phase != OP_FETCHING)
+        if (op->phase != OP_FETCHING && op->progress >= OP_FETCHED)
                 op_set_phase(op, OP_FAILED);
         TAILQ_REMOVE(&op->c->ops, op, link);
         TAILQ_INSERT_TAIL(&op->c->failed, op, link);
@@ -229,6 +235,7 @@ void op_answer_failed(struct op *op, const char *msg) {
 void op_detach(struct op *op) {
         loop_timer_stop(&op->timer);
         op->dra = NULL;
+        op->late = true;
 }
 
 static void ops_answer(struct op *op) {

@@ -287,12 +287,6 @@ static bool is_off(struct retry *r) {
         return true;
 }
 
-void retry_succeeded(const struct op *op) {
-        struct retry *r = op->c->retry;
-        if (!is_off(r) && op->progress >= OP_FETCHED)
-                (void)retry_ask(r, op);
-}
-
 /* ---- kept operations ---- */
 
 static void retry_expired(void *u) {
@@ -310,9 +304,8 @@ static void keep(struct op *op) {
 
 void retry_fail(struct op *op, const char *msg) {
         struct claims *c = op->c;
-        /* A Prepare that waits for a lock or for an operation of another claim is not known well enough. */
-        bool known = op->phase == OP_FETCHING || op->phase == OP_WAITING;
-        if (!known || op->renew || !op->dra || is_off(c->retry)) {
+        bool of_kubelet = op->dra || op->late;
+        if (!of_kubelet || is_off(c->retry)) {
                 if (msg)
                         op_fail(op, msg);
                 else
@@ -320,9 +313,11 @@ void retry_fail(struct op *op, const char *msg) {
                 return;
         }
         retry_forget(c, op->uid);
-        op->retry_any = op->phase == OP_FETCHING;
+        op->retry_any = op->progress < OP_FETCHED;
         op_keep(op, msg);
         keep(op);
+        if (op->phase != OP_FAILED && op->phase != OP_FETCHING)
+                fetch_start(op);
 }
 
 /* A claim has at most one. */
@@ -350,8 +345,7 @@ void retry_prepare(struct claims *c, const char *uid) {
 /* Keeps a Prepare for a recorded claim, unless it has one. The claim is read first, because the record does
  * not have its pods. */
 static void keep_recorded(struct claims *c, const struct checkpoint_claim *e, const char *msg) {
-        if (!e->ns || !*e->ns || !e->name || !*e->name || ops_active(c, e->uid) || kept_of(c, e->uid) ||
-            is_off(c->retry))
+        if (!e->ns || !*e->ns || !e->name || !*e->name || kept_of(c, e->uid) || is_off(c->retry))
                 return;
         struct op *op = op_new(c, NULL, false, &(struct dra_claim){ e->ns, e->name, e->uid }, NULL);
         op->retry_any = true;
@@ -366,17 +360,24 @@ static bool is_recent(const struct claims *c, const struct checkpoint_claim *e) 
                loop_now_ms(c->o.loop) - e->answered_ms < RETRY_RECENT_MS;
 }
 
+void retry_succeeded(struct claims *c, const char *uid) {
+        keep_recorded(c, checkpoint_find(&c->journal.table, uid), "the Prepare took too long");
+}
+
 void retry_registered(struct claims *c) {
         const struct checkpoint_claim *e;
         struct op *op;
         for (e = c->journal.table.claims; e; e = e->hh.next) {
+                if (ops_active(c, e->uid))
+                        continue;
                 if (e->state == CHECKPOINT_STARTED)
                         keep_recorded(c, e, "its Prepare did not finish before the plugin was registered");
                 else if (is_recent(c, e))
                         keep_recorded(c, e, "another plugin of the node may not have been registered");
         }
         for (e = c->journal.earlier.claims; e; e = e->hh.next) {
-                if (e->state != CHECKPOINT_ABORTED && !checkpoint_find(&c->journal.table, e->uid))
+                if (e->state != CHECKPOINT_ABORTED && !checkpoint_find(&c->journal.table, e->uid) &&
+                    !ops_active(c, e->uid))
                         keep_recorded(c, e, "the node was rebooted");
         }
         checkpoint_done(&c->journal.earlier);

@@ -38,8 +38,9 @@ struct retry;
 struct retry *retry_new(struct claims *c);
 void retry_free(struct retry *r);
 
-/* Ends a Prepare that is not busy with the answer `msg`, as op_fail() does, and keeps it if it waits for
- * something. msg NULL: the kubelet waits for no answer. */
+/* Ends a Prepare that could not be carried out in time, with the answer `msg` as op_fail() does, and keeps it
+ * if it is a request of the kubelet. msg NULL: the kubelet waits for no answer. Not while the driver works
+ * for it, and in a batch only at its end. */
 void retry_fail(struct op *op, const char *msg);
 /* Call it when the kubelet has registered this plugin, or another one of the node. Before that, each try of
  * the kubelet to prepare a pod with a claim of that plugin has failed, and requests have had no effect.
@@ -58,5 +59,6 @@ void retry_forget(struct claims *c, const char *uid);
 void retry_prepare(struct claims *c, const char *uid);
 /* Judges the kept Prepares, and sends the requests that are due. */
 void retry_reevaluate(struct claims *c);
-/* Sends the request for a Prepare that has succeeded after it was answered as failed. */
-void retry_succeeded(const struct op *op);
+/* Sends the request for a claim that is prepared now, but whose Prepare got no answer or was answered as
+ * failed. */
+void retry_succeeded(struct claims *c, const char *uid);

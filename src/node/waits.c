@@ -23,7 +23,6 @@ void waits_investigate(struct op *op) {
 static void answer_late(struct op *op, const char *msg) {
         op_answer_failed(op, msg);
         op_detach(op);
-        op->late = true;
 }
 
 void waits_late(void *u) {
@@ -76,8 +75,10 @@ static void begin_to_wait(struct op *op) {
 }
 
 void waits_wait(struct op *op) {
+        struct claims *c = op->c;
         if (!op->dra) {
-                op_drop(op);
+                retry_fail(op, NULL);
+                waits_update(c);
                 return;
         }
         if (!op->waiting_since_ns)

@@ -14,8 +14,8 @@ enum {
  * waits_late(). */
 void waits_start(struct op *op);
 loop_fn waits_late;
-/* Makes the operation wait, because that was the verdict in its batch. Ends the operation if no caller waits
- * for it any more. */
+/* Makes the operation wait, because that was the verdict in its batch. If no caller waits for it any more,
+ * ends it as retry_fail() does. */
 void waits_wait(struct op *op);
 /* Judges the waiting Prepares again. Call it when something that they may wait for has changed. */
 void waits_reevaluate(struct claims *c);

@@ -294,6 +294,95 @@ static void the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim(voi
         api.down = false;
 }
 
+/* The disk hangs while it stores the record of the claim. */
+static void hangs(struct dra_op *op, const char *name, const char *uid) {
+        w.disk_hangs = true;
+        faults_hold("fsync");
+        prepare(op, name, uid);
+        while (!faults_held())
+                world_turn();
+}
+
+static void disk_continues(void) {
+        faults_release();
+        w.disk_hangs = false;
+        world_turn();
+}
+
+/* failure: the kubelet breaks off a Prepare while the disk stores its record -> the plugin asks the kubelet to
+ * retry [host] */
+static void a_prepare_that_succeeds_after_it_was_broken_off_is_retried(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        daemon_ready();
+        hangs(&op, "c1", CLAIM_1);
+        claims_cancelled(w.claims, &op, TAILQ_FIRST(&w.claims->ops));
+        assert_false(is_asked("pod-c1"));
+        disk_continues();
+        assert_true(is_asked("pod-c1"));
+        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
+}
+
+static void a_late_prepare_is_retried_after_the_pause(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        fails_without_driver();
+        facts_usable(true);
+        assert_true(take_request("pod-c1"));
+        hangs(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        disk_continues();
+        assert_false(is_asked("pod-c1"));
+        pass(RETRY_PAUSE_MS);
+        assert_true(is_asked("pod-c1"));
+}
+
+/* failure: the disk is slow, and then IMEX is not READY -> the Prepare is retried when IMEX is READY [host] */
+static void a_late_prepare_that_would_wait_is_kept(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        hangs(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        disk_continues();
+        assert_false(TAILQ_EMPTY(&w.claims->failed));
+        assert_false(is_asked("pod-c1"));
+        imex_is_ready();
+        assert_true(is_asked("pod-c1"));
+}
+
+/* failure: a Prepare cannot begin in time because the disk stores other claims -> it is retried when it can be
+ * carried out [host] */
+static void a_prepare_that_never_got_into_a_batch_is_kept(void **state) {
+        (void)state;
+        struct dra_op first = { 0 }, second = { .timeout_ms = TIMEOUT_MS };
+        daemon_ready();
+        hangs(&first, "c2", CLAIM_2);
+        prepare(&second, "c1", CLAIM_1);
+        world_wait(&second, FAILED);
+        disk_continues();
+        world_wait(&first, PREPARED);
+        assert_false(is_asked("pod-c1"));
+        unprepare("c2", CLAIM_2);
+        world_turn();
+        assert_true(is_asked("pod-c1"));
+}
+
+/* The claim is prepared, so it is read only for the request. */
+static void a_repeated_prepare_that_never_got_into_a_batch_is_kept(void **state) {
+        (void)state;
+        struct dra_op first = { 0 }, second = { .timeout_ms = TIMEOUT_MS };
+        daemon_ready();
+        prepares("c1", CLAIM_1);
+        hangs(&first, "c2", CLAIM_2);
+        prepare(&second, "c1", CLAIM_1);
+        world_wait(&second, FAILED);
+        assert_false(is_asked("pod-c1"));
+        disk_continues();
+        assert_true(is_asked("pod-c1"));
+        world_turn();
+        assert_true(TAILQ_EMPTY(&w.claims->failed));
+}
+
 static void the_pause_between_two_requests_grows(void **state) {
         (void)state;
         fails_without_driver();
@@ -637,6 +726,11 @@ int main(void) {
                 T(older_prepares_are_not_retried_at_a_registration),
                 T(a_prepare_that_the_kubelet_breaks_off_is_retried),
                 T(the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim),
+                T(a_prepare_that_succeeds_after_it_was_broken_off_is_retried),
+                T(a_late_prepare_is_retried_after_the_pause),
+                T(a_late_prepare_that_would_wait_is_kept),
+                T(a_prepare_that_never_got_into_a_batch_is_kept),
+                T(a_repeated_prepare_that_never_got_into_a_batch_is_kept),
                 T(the_pause_between_two_requests_grows),
                 T(a_cause_that_returns_during_the_pause_sends_no_request),
                 T(a_longer_pause_of_one_pod_does_not_delay_another),
