@@ -15,6 +15,7 @@ struct fabric_ask {
         LIST_ENTRY(fabric_ask) link;
         struct fabric_watch *w;
         struct kube_call *call;
+        bool dropped;  /* the node is in no partition any more, and `done` is due */
         bool answered; /* for the present clique ID, and the cache holds the answer or a later version */
         uint64_t from; /* the version in the cache when the request was sent; 0: none */
         /* The server had no object while the watch still, or already, showed this version. */
@@ -83,8 +84,22 @@ static struct kube_informer *fabric_watch_watch(struct fabric_watch *w) {
                                             });
 }
 
+static struct fabric_ask *dropped_ask(const struct fabric_watch *w) {
+        struct fabric_ask *a;
+        LIST_FOREACH (a, &w->asks, link) {
+                if (a->dropped)
+                        return a;
+        }
+        return NULL;
+}
+
 static void fabric_watch_report(void *u) {
         struct fabric_watch *w = u;
+        struct fabric_ask *a;
+        while ((a = dropped_ask(w))) { /* `done` may end this request, and others */
+                a->dropped = false;
+                a->done(a->u, NULL);
+        }
         w->changed(w->u);
 }
 
@@ -107,8 +122,11 @@ void fabric_watch_follow(struct fabric_watch *w, const char *clique_id) {
         free(w->clique);
         w->clique = xstrdup(clique_id);
         w->informer = *clique_id ? fabric_watch_watch(w) : NULL;
-        LIST_FOREACH (a, &w->asks, link)
+        LIST_FOREACH (a, &w->asks, link) {
+                bool pending = a->call || a->dropped;
                 fabric_watch_ask(a);
+                a->dropped = pending && !a->call;
+        }
         loop_turn_start(&w->turn);
 }
 

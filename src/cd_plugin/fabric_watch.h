@@ -29,7 +29,8 @@ void fabric_watch_free(struct fabric_watch *w); /* only after all requests have 
 /* A request for the object. When the node's clique ID changes, the request is repeated for the new one. */
 struct fabric_ask;
 /* Starts a request. `answered` is never called from inside this call; its `e` is NULL, or the reason why
- * there will be no answer. `failed` is called when the server did not answer and the request is retried. */
+ * there will be no answer. It is also called, with e NULL, when a pending request ends because the node is in
+ * no partition any more. `failed` is called when the server did not answer and the request is retried. */
 struct fabric_ask *fabric_ask_start(struct fabric_watch *w, void (*answered)(void *u, const struct err *e),
                                     kube_retry_fn *failed, void *u);
 /* Returns true if the node is in a partition and the server has not answered yet for that partition. */

@@ -173,6 +173,8 @@ bool api_serve(void) {
         struct err e;
         if (api.refuses)
                 return refuse();
+        while (call && call->res == api.holds)
+                call = TAILQ_NEXT(call, link);
         if (!call || api.down || api.hold)
                 return false;
         if (api.fails_for && streq(call->name, api.fails_for)) {

@@ -14,6 +14,7 @@ struct api {
         bool down;             /* the server answers nothing */
         bool old_cache;        /* lists from its cache have no items yet */
         bool hold;             /* the server answers nothing until api_answer() */
+        const struct kube_resource *holds; /* the server does not answer requests for this kind; NULL: none */
         const char *refuses;   /* answer each request with 503 and this message; NULL: do not */
         const char *fails_for; /* fail requests for this object with the error below; NULL: none */
         enum err_kind fails_with;

@@ -163,6 +163,24 @@ static void the_kubelet_is_asked_to_retry_when_the_device_is_free(void **state) 
         prepares("c1", CLAIM_1);
 }
 
+/* failure: the node leaves its NVLink partition while a Prepare reads the fabric object -> the Prepare does not
+ * wait for that object */
+static void a_prepare_does_not_wait_for_the_object_of_an_earlier_partition(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        daemon_ready();
+        api.holds = &kube_fabrics;
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        assert_int_equal(TAILQ_LAST(&w.claims->ops, op_list)->phase, OP_FETCHING);
+        facts_usable(false);
+        api.holds = NULL;
+        world_wait(&op, FAILED);
+        assert_non_null(strstr(op.msg, "the driver is not ready"));
+        facts_usable(true);
+        assert_true(is_asked("pod-c1"));
+}
+
 /* failure: the API server answers again after a Prepare has failed -> the plugin asks the kubelet to retry
  * [api-server] */
 static void the_kubelet_is_asked_to_retry_when_the_api_server_answers(void **state) {
@@ -718,6 +736,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_kubelet_is_asked_to_retry_when_imex_is_ready),
                 T(the_kubelet_is_asked_to_retry_when_the_device_is_free),
+                T(a_prepare_does_not_wait_for_the_object_of_an_earlier_partition),
                 T(the_kubelet_is_asked_to_retry_when_the_api_server_answers),
                 T(the_next_process_asks_for_a_retry_of_unfinished_prepares),
                 T(the_claims_of_an_earlier_boot_are_retried),
