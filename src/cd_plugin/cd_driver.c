@@ -278,12 +278,28 @@ static void follow_fabric(const struct cd *cd) {
                 fabric_watch_follow(cd->o.fabric, f->usable && has_daemon(cd) ? f->fabric.clique_id : "");
 }
 
+/* A kept Prepare may have failed before it got a grant. */
 static void watch_domains(const struct cd *cd) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        const struct op_list *kept = &cd->claims->failed;
+        const struct op *op;
         char standing[37];
-        const char *own = standing_uid(cd, standing) ? standing : NULL;
-        readiness_follow(cd->readiness,
-                         mode_runs_daemons(cd->o.mode) ? grants_domains(cd->grants, own, a) : NULL);
+        bool has_standing = standing_uid(cd, standing);
+        size_t n, n_more = has_standing;
+        TAILQ_FOREACH (op, kept, link)
+                n_more += op->n_requests;
+        const char **domains = grants_domains(cd->grants, n_more, a, &n);
+        if (has_standing)
+                domains[n++] = standing;
+        TAILQ_FOREACH (op, kept, link) {
+                for (size_t i = 0; !mode_is_standing(cd->o.mode) && i < op->n_requests; i++) {
+                        const struct cd_request *w = cd_request_of(&op->requests[i]);
+                        if (!w->is_daemon)
+                                domains[n++] = w->config.domain_id;
+                }
+        }
+        domains[n] = NULL;
+        readiness_follow(cd->readiness, mode_runs_daemons(cd->o.mode) ? domains : NULL);
 }
 
 void cd_driver_facts(struct cd *cd) {
@@ -396,6 +412,8 @@ static void cd_driver_waited_for(void *u, unsigned what) {
         const struct cd *cd = u;
         note_waiting(cd);
         ask_for_shared(cd);
+        if (cd->followed && !TAILQ_EMPTY(&cd->claims->failed))
+                watch_domains(cd);
         facts_poll_fast(cd->o.facts, what & 1U << WAITS_FOR_FACTS);
         if (cd->o.host && !(what & 1U << WAITS_FOR_HOST))
                 host_imex_poll_slow(cd->o.host);

@@ -334,21 +334,19 @@ static void grants_on_retry(void *u) {
         grants_follow(u);
 }
 
-const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a) {
+const char **grants_domains(const struct grants *g, size_t n_more, struct arena *a, size_t *ret_n) {
         const struct grant_file *f;
         size_t n = 0;
         LIST_FOREACH (f, &g->files, link) {
                 n++;
         }
-        const char **list = arena_alloc(a, (n + 2) * sizeof *list);
+        const char **list = arena_alloc(a, (n + n_more + 1) * sizeof *list);
         n = 0;
         LIST_FOREACH (f, &g->files, link) {
                 if (f->wanted)
                         list[n++] = f->domain;
         }
-        if (also)
-                list[n++] = also;
-        list[n] = NULL;
+        *ret_n = n;
         return list;
 }
 

@@ -55,9 +55,9 @@ enum grant_state grants_renewed(const struct grants *g, const char **ret_why);
 /* Removes the files of claims that are neither recorded nor being prepared. Call it after a change of the
  * table of claims or of the operations. The first call also reads the existing files. */
 void grants_follow(struct grants *g);
-/* Returns the domains for which a claim is prepared or is being prepared, possibly with duplicates, and adds
- * `also` unless it is NULL. The list is NULL-terminated and in the arena. */
-const char *const *grants_domains(const struct grants *g, const char *also, struct arena *a);
+/* Returns the domains for which a claim is prepared or is being prepared, possibly with duplicates. The list
+ * is in the arena, and has room for n_more further entries and a NULL at its end. */
+const char **grants_domains(const struct grants *g, size_t n_more, struct arena *a, size_t *ret_n);
 /* Returns true if the folder of this domain may be removed at this moment; code that needs the folder must
  * wait. */
 bool grants_clearing(const struct grants *g, const char *domain_uid);

@@ -10,6 +10,7 @@
 #include "node/retry.h"
 
 enum { TIMEOUT_MS = 400 };
+#define READY_IN_B CLIQUE "/" DOMAIN_B "/3/1"
 
 /* ---- pods ---- */
 
@@ -161,6 +162,25 @@ static void the_kubelet_is_asked_to_retry_when_the_device_is_free(void **state) 
         assert_false(is_asked("pod-c1"));
         /* It does not hold the device. */
         prepares("c1", CLAIM_1);
+}
+
+/* failure: a device becomes free before IMEX is READY -> the plugin asks the kubelet to retry when it is */
+static void a_prepare_that_failed_before_it_asked_for_imex_is_retried(void **state) {
+        (void)state;
+        api_domain("user", "other", DOMAIN_B, false);
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_B, "");
+        daemon_ready();
+        prepares("c1", CLAIM_1);
+        fails("c2", CLAIM_2);
+        unprepare("c1", CLAIM_1);
+        api_assigned(DOMAIN_B);
+        world_turn();
+        assert_false(is_asked("pod-c2"));
+        daemon_state(DAEMON_1, DOMAIN_B, true, "READY", READY_IN_B);
+        world_turn();
+        assert_true(is_asked("pod-c2"));
+        unprepare("c2", CLAIM_2);
+        assert_string_equal(world_note(DOMAIN_B, CLAIM_2), "");
 }
 
 /* failure: the node leaves its NVLink partition while a Prepare reads the fabric object -> the Prepare does not
@@ -736,6 +756,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_kubelet_is_asked_to_retry_when_imex_is_ready),
                 T(the_kubelet_is_asked_to_retry_when_the_device_is_free),
+                T(a_prepare_that_failed_before_it_asked_for_imex_is_retried),
                 T(a_prepare_does_not_wait_for_the_object_of_an_earlier_partition),
                 T(the_kubelet_is_asked_to_retry_when_the_api_server_answers),
                 T(the_next_process_asks_for_a_retry_of_unfinished_prepares),
