@@ -183,8 +183,8 @@ static void a_prepare_that_failed_before_it_asked_for_imex_is_retried(void **sta
         assert_string_equal(world_note(DOMAIN_B, CLAIM_2), "");
 }
 
-/* failure: the node leaves its NVLink partition while a Prepare reads the fabric object -> the Prepare does not
- * wait for that object */
+/* failure: the node leaves its partition while a Prepare reads the fabric object -> the Prepare does not wait
+ * for it */
 static void a_prepare_does_not_wait_for_the_object_of_an_earlier_partition(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = TIMEOUT_MS };
@@ -271,8 +271,7 @@ static void a_request_is_repeated_when_the_plugin_is_registered_again(void **sta
         assert_true(is_asked("pod-c1"));
 }
 
-/* failure: another plugin of a pod is down after a Prepare -> the plugin asks for a retry when that plugin is
- * registered */
+/* failure: another plugin of a pod is down -> this plugin asks for a retry when that plugin is registered */
 static void recent_prepares_are_retried_at_a_registration(void **state) {
         (void)state;
         daemon_ready();
@@ -388,8 +387,8 @@ static void a_late_prepare_that_would_wait_is_kept(void **state) {
         assert_true(is_asked("pod-c1"));
 }
 
-/* failure: a Prepare cannot begin in time because the disk stores other claims -> it is retried when it can be
- * carried out [host] */
+/* failure: a Prepare cannot begin in time because the disk is slow -> it is retried when it can be carried out
+ * [host] */
 static void a_prepare_that_never_got_into_a_batch_is_kept(void **state) {
         (void)state;
         struct dra_op first = { 0 }, second = { .timeout_ms = TIMEOUT_MS };
