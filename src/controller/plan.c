@@ -218,7 +218,8 @@ static void want_named_claim(struct work *w, struct verdict_problem *problem) {
         const struct claim_record *r = own_claim(in);
         if (!r && !in->cd->o.meta.deleted)
                 create_claim(w);
-        if (!r && in->claim_taken) {
+        const struct claim *other = r ? NULL : in->claim_holder;
+        if (other && !other->o.meta.deleted) {
                 const char *why =
                         message_of(w->a,
                                    "ResourceClaim %s/%s already exists, and the driver did not create "
@@ -226,16 +227,16 @@ static void want_named_claim(struct work *w, struct verdict_problem *problem) {
                                    ns, name);
                 claim_condition(w, false, REASON_CLAIM_NAME_TAKEN, why);
                 *problem = (struct verdict_problem){ REASON_CLAIM_NAME_TAKEN, why };
-        } else if (!r) {
+        } else if (!r && !other) {
                 claim_condition(w, false, REASON_SHARED_CLAIM_PENDING,
                                 message_of(w->a, "ResourceClaim %s/%s does not exist yet", ns, name));
-        } else if (r->o.meta.deleted) {
-                claim_condition(
-                        w, false, REASON_CLAIM_TERMINATING,
-                        message_of(w->a,
-                                   "ResourceClaim %s/%s is being deleted. The driver recreates it when "
-                                   "all pods that use it have ended",
-                                   ns, name));
+        } else if (other || r->o.meta.deleted) {
+                const struct claim_shared *s = r ? r->shared : NULL;
+                claim_condition(w, false, REASON_CLAIM_TERMINATING,
+                                other ? shared_claim_terminating(ns, name, other->finalizers,
+                                                                 other->n_finalizers, w->a)
+                                      : shared_claim_terminating(ns, name, s ? s->finalizers : NULL,
+                                                                 s ? s->n_finalizers : 0, w->a));
         } else if (r->full) {
                 claim_condition(
                         w, false, REASON_CLAIM_FULL,

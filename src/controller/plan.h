@@ -42,7 +42,8 @@ struct plan_input {
         enum shared_claim_reach shared_reach;
         const char
                 *shared_error; /* why the ResourceSlice of the device cannot be written; NULL: none known */
-        bool claim_taken;      /* another claim has the name of its shared claim */
+        const struct claim *claim_holder; /* another claim that has the name of its shared claim; NULL: none
+                                             known */
         const struct claim_record *const *claims; /* the claims that the controller created for it */
         size_t n_claims;
         const struct plan_grouped *grouped; /* always */

@@ -217,7 +217,7 @@ static void gather_shared(const struct controller *c, const struct compute_domai
                               &claims);
         ret->claims = (const struct claim_record *const *)(const void *)claims.list.items;
         ret->n_claims = claims.list.n;
-        ret->claim_taken = memory && memory->claim_taken;
+        ret->claim_holder = memory ? memory->claim_holder : NULL;
         ret->shared_device = shared_device_state(c);
         ret->shared_reach = shared_device_reach(c);
         ret->shared_error = writes_error(c->writes, KEY_OF_SHARED);
@@ -521,11 +521,19 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
                                                   });
 }
 
-static void set_claim_taken(struct controller_domain *d, bool taken) {
-        if (taken == d->claim_taken)
-                return;
-        d->claim_taken = taken;
-        records_queue_domain(d->c, d->uid);
+/* obj NULL: no other claim has the name. A claim that cannot be decoded has the name, too. */
+static void set_claim_holder(struct controller_domain *d, yyjson_val *obj) {
+        const struct claim *was = d->claim_holder;
+        struct arena *a = obj ? arena_new(1024) : NULL;
+        struct claim *is = obj ? arena_alloc(a, sizeof *is) : NULL;
+        struct err bad;
+        if (is && jd_decode(claim_fields, obj, "", a, is, &bad) < 0)
+                *is = (struct claim){ 0 };
+        if (!was != !is || (is && !streq(was->o.meta.rv, is->o.meta.rv)))
+                records_queue_domain(d->c, d->uid);
+        arena_free(d->claim_holder_arena);
+        d->claim_holder_arena = a;
+        d->claim_holder = is;
 }
 
 static void reconcile_on_claim_holder(void *u, yyjson_val *obj, const struct err *e) {
@@ -538,7 +546,7 @@ static void reconcile_on_claim_holder(void *u, yyjson_val *obj, const struct err
                 return;
         const struct claim_record *r = (const struct claim_record *)kube_informer_get(
                 d->c->caches.claims, cd->o.meta.ns, cd->channel->claim_name);
-        set_claim_taken(d, !e && !(r && streq(r->owner, d->uid)));
+        set_claim_holder(d, r && streq(r->owner, d->uid) ? NULL : obj);
 }
 
 /* If another owner has the name of the shared claim, the driver keeps trying, because only the API server
@@ -547,7 +555,7 @@ static void on_claim(void *u, const struct writes_target *q, yyjson_val *obj, co
         struct controller *c = u;
         struct controller_domain *d = records_make(c, key_parse(q->requester).name);
         if (!e || e->kind != ERR_CONFLICT)
-                set_claim_taken(d, false);
+                set_claim_holder(d, NULL);
         else if (!d->asking_claim)
                 d->asking_claim = kube_start(c->client, &(struct kube_request){
                                                                 .verb = KUBE_GET,

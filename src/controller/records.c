@@ -367,6 +367,7 @@ void records_forget(struct controller_domain *d) {
         kube_cancel(d->asking_claim);
         arena_free(d->holder.arena);
         arena_free(d->shared_holder.arena);
+        arena_free(d->claim_holder_arena);
         arena_free(d->events_arena);
         free(d->shortage_message);
         free(d);

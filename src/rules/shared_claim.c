@@ -125,3 +125,17 @@ const char *shared_claim_on_one_node(const struct compute_domain *cd, const char
                 "the same node. For Pods on several nodes, %s",
                 claim, cd->o.meta.name, remedy);
 }
+
+const char *shared_claim_terminating(const char *ns, const char *name, const char *const *finalizers,
+                                     size_t n_finalizers, struct arena *a) {
+        BUG_ON(!ns || !name);
+        struct message_list list = { 0 };
+        for (size_t i = 0; i < n_finalizers; i++)
+                if (domain_finalizer_is_foreign(finalizers[i]))
+                        message_add(&list, "%s", finalizers[i]);
+        const char *names = message_end(&list, a);
+        return message_of(a,
+                          "ResourceClaim %s/%s is being deleted. The driver creates it again when all pods "
+                          "that use it have ended%s%s",
+                          ns, name, *names ? " and these finalizers are removed: " : "", names);
+}

@@ -88,3 +88,8 @@ bool shared_claim_is_reachable(const struct compute_domain *cd, enum shared_clai
  * remedy, and is in the arena. */
 const char *shared_claim_on_one_node(const struct compute_domain *cd, const char *claim, const char *group,
                                      bool shares, struct arena *a);
+
+/* Describes what keeps a claim with the name of a shared claim from being deleted: pods, and the finalizers.
+ * Kubernetes removes its own finalizer when no pod uses the claim. The text is in the arena. */
+const char *shared_claim_terminating(const char *ns, const char *name, const char *const *finalizers,
+                                     size_t n_finalizers, struct arena *a);

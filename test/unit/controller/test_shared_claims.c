@@ -27,6 +27,22 @@ static void a_name_that_is_taken_is_reported(void **state) {
         assert_int_equal(w->n_claims_deleted, 0);
 }
 
+/* failure: the claim of an earlier ComputeDomain is still being deleted -> a condition names what keeps it */
+static void a_name_that_becomes_free_is_not_reported_as_taken(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->taken = true;
+        w->holder = "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"c\","
+                    "\"resourceVersion\":\"2\",\"deletionTimestamp\":\"2026-02-01T00:00:00Z\","
+                    "\"finalizers\":[\"resource.kubernetes.io/delete-protection\",\"" CD_FINALIZER
+                    "\"]},\"spec\":{}}";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "ResourceClaimTerminating"));
+        assert_non_null(strstr(w->status, "ended and these finalizers are removed: "
+                                          "resource.kubernetes.io/delete-protection\""));
+        assert_null(strstr(w->status, "ResourceClaimNameTaken"));
+}
+
 static char *full_claim(void) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
         static const char part[] = ",\"reservedFor\":[";
@@ -306,6 +322,7 @@ int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
         const struct CMUnitTest tests[] = {
                 T(a_name_that_is_taken_is_reported),
+                T(a_name_that_becomes_free_is_not_reported_as_taken),
                 T(a_claim_with_256_pods_is_reported),
                 T(a_template_of_shared_claims_is_created_beside_the_local_one),
                 T(the_controller_allocates_the_claim_in_advance),
