@@ -79,11 +79,54 @@ void rack_domains_queue_all(struct controller *c) {
         kube_informer_each(c->caches.cds, rack_domains_queue_domain, c);
 }
 
+/* ---- labelled namespaces ---- */
+
+const struct jd_field rack_namespace_fields[] = {
+        JD_OBJ(struct rack_namespace, "metadata", o.meta, kube_f_meta),
+        JD_STR(struct rack_namespace, "metadata>labels>" CD_LABEL_RACK_DOMAINS, label), JD_END
+};
+
+static bool wants_racks(const struct rack_namespace *n) {
+        return n && !n->o.meta.deleted && streq(n->label, "enabled");
+}
+
+static struct event_about about_namespace(const char *ns) {
+        return (struct event_about){ "v1", "Namespace", NULL, ns, ns };
+}
+
+static bool report_label(void *u, const struct kube_object *o) {
+        struct controller *c = u;
+        const struct rack_namespace *n = (const struct rack_namespace *)o;
+        const struct event_about object = about_namespace(o->meta.name);
+        if (!o->meta.deleted && !wants_racks(n))
+                event_record(c->events, &object, EVENT_WARNING, REASON_RACK_DOMAINS_LABEL_INVALID,
+                             "the value '%s' of the label " CD_LABEL_RACK_DOMAINS
+                             " has no effect. Set it to enabled, or remove the label",
+                             str_or(n->label, ""));
+        return true;
+}
+
+void rack_domains_report_labels(struct controller *c) {
+        if (c->config->racks)
+                kube_informer_each(c->caches.rack_namespaces, report_label, c);
+}
+
+void rack_domains_namespace_changed(struct controller *c, const struct rack_namespace *was,
+                                    const struct rack_namespace *is) {
+        if (!records_synced(c))
+                return;
+        if (wants_racks(was) != wants_racks(is))
+                rack_domains_queue_all(c);
+        if (c->leading && is && !(was && streq(was->label, is->label)))
+                report_label(c, &is->o);
+}
+
 /* ---- facts about a rack ---- */
 
 static bool rack_domains_is_wanted(const struct controller *c, const char *ns) {
-        const struct kube_object *o = kube_informer_get(c->caches.rack_namespaces, NULL, ns);
-        return streq(ns, c->config->ns) || (o && !o->meta.deleted);
+        return streq(ns, c->config->ns) ||
+               wants_racks((const struct rack_namespace *)kube_informer_get(c->caches.rack_namespaces, NULL,
+                                                                            ns));
 }
 
 struct rack {
@@ -291,10 +334,6 @@ static void choose_name(const struct rack *r, struct buf *out) {
         }
 }
 
-static struct event_about about_namespace(const char *ns) {
-        return (struct event_about){ "v1", "Namespace", NULL, ns, ns };
-}
-
 static void on_made(void *u, const struct writes_target *made, yyjson_val *obj, const struct err *e) {
         struct controller *c = u;
         yyjson_val *meta = yyjson_obj_get(obj, "metadata");
@@ -353,7 +392,7 @@ static void make_in(const struct making *m, const char *ns) {
 
 static bool make_in_namespace(void *u, const struct kube_object *o) {
         const struct making *m = u;
-        if (!o->meta.deleted && !streq(o->meta.name, m->r->c->config->ns))
+        if (wants_racks((const struct rack_namespace *)o) && !streq(o->meta.name, m->r->c->config->ns))
                 make_in(m, o->meta.name);
         return true;
 }

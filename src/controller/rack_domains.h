@@ -6,6 +6,20 @@
 
 #include "controller/records.h"
 
+/* A Namespace with the label CD_LABEL_RACK_DOMAINS. */
+struct rack_namespace {
+        struct kube_object o;
+        const char *label; /* the value */
+};
+extern const struct jd_field rack_namespace_fields[];
+/* Call it for each change in the cache; `was` NULL: it was added; `is` NULL: it was deleted. Queues the racks
+ * if the namespace begins or ceases to want them. The leader reports a value of the label that has no effect
+ * in an Event of the Namespace. */
+void rack_domains_namespace_changed(struct controller *c, const struct rack_namespace *was,
+                                    const struct rack_namespace *is);
+/* Reports all such values. Call it when the replica has become the leader. */
+void rack_domains_report_labels(struct controller *c);
+
 void rack_domains_reconcile(struct controller *c, const char *id);
 /* Queues the rack of a ComputeDomain. NULL is allowed. */
 void rack_domains_queue_of(struct controller *c, const struct compute_domain *cd);

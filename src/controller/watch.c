@@ -518,17 +518,9 @@ static void watch_plugins(struct controller *c) {
                            .label_selector = c->config->plugin_selector, .index = { plugin_node }));
 }
 
-/* A namespace that wants a ComputeDomain of each rack. Only its name and deletion matter. */
-struct namespace {
-        struct kube_object o;
-};
-static const struct jd_field namespace_fields[] = { JD_OBJ(struct namespace, "metadata", o.meta, kube_f_meta),
-                                                    JD_END };
-
 static void namespace_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
-        struct controller *c = u;
-        if ((!old || !now || !old->meta.deleted != !now->meta.deleted) && records_synced(c))
-                rack_domains_queue_all(c);
+        rack_domains_namespace_changed(u, (const struct rack_namespace *)old,
+                                       (const struct rack_namespace *)now);
 }
 
 static void watch_evidence(struct controller *c) {
@@ -575,9 +567,9 @@ void watch_start(struct controller *c) {
                       OURS(.current = on_current, .label_selector = CD_LABEL, .index = { rct_domain }));
         if (c->config->racks)
                 c->caches.rack_namespaces =
-                        CACHE(namespace, kube_namespaces, struct namespace, namespace_fields,
+                        CACHE(namespace, kube_namespaces, struct rack_namespace, rack_namespace_fields,
                               OURS(.current = on_current, .metadata_only = true,
-                                   .label_selector = CD_LABEL_RACK_DOMAINS "=enabled"));
+                                   .label_selector = CD_LABEL_RACK_DOMAINS));
         if (c->config->auto_domains)
                 c->caches.auto_pods =
                         CACHE(auto_pod, kube_pods, struct auto_pod, auto_pod_meta_fields,
@@ -637,6 +629,7 @@ void watch_queue_all(struct controller *c) {
         kube_informer_each(c->caches.nodes, queue_label, c);
         kube_informer_each(c->caches.rcts, queue_rct, c);
         rack_domains_queue_all(c);
+        rack_domains_report_labels(c);
         auto_domains_queue_all(c);
         fabrics_queue_all(c);
         records_queue_daemons(c);

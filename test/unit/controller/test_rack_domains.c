@@ -24,9 +24,11 @@
         "\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\","             \
         "\"attributes\":{\"cliqueID\":{\"string\":\"3f7c1b2a-1111-2222-3333-444455556666.1\"},"              \
         "\"rack\":{\"string\":\"" RACK "\"}}}]}}"
-#define A_NAMESPACE                                                                                          \
-        "{\"metadata\":{\"name\":\"team-a\",\"uid\":\"t\",\"resourceVersion\":\"1\",\"labels\":{"            \
-        "\"" CD_LABEL_RACK_DOMAINS "\":\"enabled\"}}}"
+#define A_NAMESPACE_AT(version, value) "{" A_NAMESPACE_TAIL(version, value)
+#define A_NAMESPACE_TAIL(version, value)                                                                     \
+        "\"metadata\":{\"name\":\"team-a\",\"uid\":\"t\",\"resourceVersion\":\"" #version "\",\"labels\":{" \
+        "\"" CD_LABEL_RACK_DOMAINS "\":\"" value "\"}}}"
+#define A_NAMESPACE A_NAMESPACE_AT(1, "enabled")
 
 struct world {
         struct leading l;
@@ -34,6 +36,9 @@ struct world {
         bool of_a_tenant;  /* these are in a namespace that does not want them */
         bool over_quota;   /* the API server refuses writes */
         const char *also;  /* another ComputeDomain; NULL: none */
+        const char *namespace;
+        struct fake_conn *namespaces; /* the watch of Namespaces */
+        unsigned n_events;            /* about team-a */
         unsigned n_made;   /* created in team-a */
         char name[64];     /* of the last of these */
         char event[4096];  /* the last one about team-a */
@@ -54,6 +59,7 @@ static void others(size_t n, const char *ns, struct buf *out) {
 
 static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         if (fake_has(r->path, "/events")) {
+                w->n_events += strstr(r->body, "team-a") != NULL;
                 if (strstr(r->body, "team-a"))
                         snprintf(w->event, sizeof w->event, "%s", r->body);
                 fake_reply(c, 201, NULL, r->body);
@@ -78,7 +84,7 @@ static char *items_of(void *u, const char *path) {
         if (fake_has(path, "/nodes"))
                 return xstrdup(A_NODE A_CONTROL_PLANE);
         if (fake_has(path, "/namespaces?"))
-                return xstrdup(A_NAMESPACE);
+                return xstrdup(w->namespace);
         if (fake_has(path, "/resourceslices"))
                 return xstrdup(A_SLICE);
         if (!fake_has(path, "/computedomains"))
@@ -91,6 +97,9 @@ static char *items_of(void *u, const char *path) {
 }
 
 static void on_request(void *u, struct fake_conn *c, const struct fake_request *r) {
+        struct world *w = u;
+        if (fake_has(r->path, "/namespaces?") && fake_query(r, "watch"))
+                w->namespaces = c;
         if (streq(r->method, "GET"))
                 leading_read(c, r, items_of, u);
         else
@@ -99,6 +108,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 
 static int setup(void **state) {
         struct world *w = xnew(struct world);
+        w->namespace = A_NAMESPACE;
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "", NULL);
         w->l.config.racks = true;
@@ -137,6 +147,26 @@ static void a_refused_rack_computedomain_is_reported(void **state) {
         assert_non_null(strstr(w->event, "RackDomainNotCreated"));
         assert_non_null(strstr(w->event, "the ComputeDomain '" RACK "' of rack " RACK
                                          " cannot be created here: exceeded quota"));
+}
+
+/* failure: the label of a namespace has another value -> an Event of the Namespace reports it once */
+static void a_label_without_effect_is_reported(void **state) {
+        struct world *w = *state;
+        w->namespace = A_NAMESPACE_AT(1, "true");
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, *w->event && w->namespaces);
+        assert_non_null(strstr(w->event, "RackDomainsLabelInvalid"));
+        assert_non_null(strstr(w->event, "the value 'true' of the label " CD_LABEL_RACK_DOMAINS));
+        fake_chunk(w->namespaces, "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"PartialObjectMetadata\","
+                                  "\"apiVersion\":\"meta.k8s.io/v1\","
+                                  "" A_NAMESPACE_TAIL(11, "true") "}\n");
+        run_for(&w->l.loop, 300);
+        assert_int_equal(w->n_events, 1);
+        assert_int_equal(w->n_made, 0);
+        fake_chunk(w->namespaces, "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"PartialObjectMetadata\","
+                                  "\"apiVersion\":\"meta.k8s.io/v1\","
+                                  "" A_NAMESPACE_TAIL(12, "enabled") "}\n");
+        RUN_UNTIL(&w->l.loop, w->n_made);
 }
 
 #define ONE(ns, name, uid, rack, nodes)                                                                      \
@@ -193,6 +223,7 @@ int main(void) {
                 T(a_labelled_namespace_gets_a_computedomain_of_an_existing_rack),
                 T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),
                 T(a_refused_rack_computedomain_is_reported),
+                T(a_label_without_effect_is_reported),
                 T(a_tenants_computedomain_creates_none_in_other_namespaces),
                 T(a_tenants_computedomain_does_not_name_a_rack),
                 T(a_computedomain_in_the_drivers_namespace_names_a_rack),
