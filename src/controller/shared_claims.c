@@ -20,29 +20,33 @@ enum {
 
 enum undone { UNRESERVED, DEALLOCATED, DEALLOCATED_UNUSED };
 
-static void undone_key(enum undone what, const char *uid, struct buf *out) {
-        buf_addf(out, "%d/%s", (int)what, uid);
+/* `group`: UID of the PodGroup that has lost its reservation; "" otherwise. */
+static void undone_key(enum undone what, const char *uid, const char *group, struct buf *out) {
+        buf_addf(out, "%d/%s/%s", (int)what, uid, str_or(group, ""));
 }
 
-static void shared_claims_note(struct controller *c, enum undone what, const char *uid) {
-        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        undone_key(what, uid, &key);
+static void shared_claims_note(struct controller *c, enum undone what, const char *uid, const char *group) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        undone_key(what, uid, group, &key);
         first_seen_forget(c->memory.undone, buf_str(&key));
         first_seen_at(c->memory.undone, buf_str(&key), clock_mono_s());
 }
 
-static int64_t undone_since(const struct controller *c, enum undone what, const char *uid) {
-        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        undone_key(what, uid, &key);
+static int64_t undone_since(const struct controller *c, enum undone what, const char *uid,
+                            const char *group) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        undone_key(what, uid, group, &key);
         return first_seen_get(c->memory.undone, buf_str(&key));
 }
 
-static bool lost_a_group(const struct claim_shared *was, const struct claim_shared *is) {
+/* Kubernetes also removes the reservation of a PodGroup that has ended. So the pause concerns only PodGroups
+ * that still share the claim (see gather()). */
+static void note_lost_groups(struct controller *c, const char *uid, const struct claim_shared *was,
+                             const struct claim_shared *is) {
         for (size_t i = 0; i < was->n_consumers; i++)
-                if (streq(was->consumers[i].resource, CLAIM_GROUP_RESOURCE) &&
+                if (streq(was->consumers[i].resource, CLAIM_GROUP_RESOURCE) && was->consumers[i].uid &&
                     !claim_is_reserved_for(is->consumers, is->n_consumers, was->consumers[i].uid))
-                        return true;
-        return false;
+                        shared_claims_note(c, UNRESERVED, uid, was->consumers[i].uid);
 }
 
 void shared_claims_changed(struct controller *c, const struct claim_record *was,
@@ -51,9 +55,8 @@ void shared_claims_changed(struct controller *c, const struct claim_record *was,
         if (before && after && is->o.meta.uid && streq(was->o.meta.uid, is->o.meta.uid)) {
                 if (before->allocated && !after->allocated)
                         shared_claims_note(c, before->n_consumers ? DEALLOCATED : DEALLOCATED_UNUSED,
-                                           is->o.meta.uid);
-                if (lost_a_group(before, after))
-                        shared_claims_note(c, UNRESERVED, is->o.meta.uid);
+                                           is->o.meta.uid, "");
+                note_lost_groups(c, is->o.meta.uid, before, after);
         }
         if (after)
                 records_queue_claim(c, is->o.meta.ns, is->o.meta.name);
@@ -76,8 +79,8 @@ static bool is_wanted(const struct controller *c, const struct claim_record *r) 
 static void gather(const struct controller *c, const struct claim_record *r, struct arena *a,
                    struct shared_claim_facts *ret) {
         const struct claim_shared *s = r->shared;
-        int64_t used = undone_since(c, DEALLOCATED, r->o.meta.uid),
-                unused = undone_since(c, DEALLOCATED_UNUSED, r->o.meta.uid);
+        int64_t used = undone_since(c, DEALLOCATED, r->o.meta.uid, ""),
+                unused = undone_since(c, DEALLOCATED_UNUSED, r->o.meta.uid, "");
         *ret = (struct shared_claim_facts){
                 .device = shared_device_state(c) == SHARED_DEVICE_PUBLISHED,
                 .lives = is_wanted(c, r),
@@ -88,7 +91,6 @@ static void gather(const struct controller *c, const struct claim_record *r, str
                 .n_consumers = s->n_consumers,
                 .deallocated = used > unused ? used : unused,
                 .was_used = used > unused,
-                .unreserved = undone_since(c, UNRESERVED, r->o.meta.uid),
                 .now = clock_mono_s(),
         };
         if (s->group) {
@@ -99,6 +101,10 @@ static void gather(const struct controller *c, const struct claim_record *r, str
                 ret->n_groups = 1;
         } else {
                 ret->n_groups = pod_groups_naming(c, r->o.meta.ns, r->o.meta.name, a, &ret->groups);
+        }
+        for (size_t i = 0; i < ret->n_groups; i++) {
+                int64_t since = undone_since(c, UNRESERVED, r->o.meta.uid, ret->groups[i].uid);
+                ret->unreserved = since > ret->unreserved ? since : ret->unreserved;
         }
 }
 

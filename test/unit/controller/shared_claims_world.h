@@ -26,6 +26,7 @@ struct world {
                 metadata[BODY];  /* the last patches of the claim's status and of the claim itself */
         struct fake_conn *watch; /* of claims */
         struct fake_conn *nodes; /* the watch of Nodes */
+        struct fake_conn *of_groups; /* the watch of PodGroups */
         const char *label;       /* of n1, in the first list: LABEL or "" */
         bool accepts;            /* the API server accepts the status of the ComputeDomain */
         unsigned n_statuses;     /* those that it has accepted */
@@ -193,6 +194,8 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
         struct world *w = u;
         if (fake_has(r->path, "/scheduling.k8s.io/")) {
                 w->n_group_lists += !fake_query(r, "watch");
+                if (fake_query(r, "watch"))
+                        w->of_groups = c;
                 if (!w->groups_version || !fake_has(r->path, w->groups_version))
                         fake_reply(c, 404, NULL, "404 page not found\n");
                 else

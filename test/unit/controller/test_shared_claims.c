@@ -248,6 +248,23 @@ static void a_removed_reservation_is_restored_after_a_pause(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_patches == 2);
 }
 
+/* failure: a JobSet is restarted -> the claim is reserved for its new PodGroup at once */
+static void the_end_of_a_PodGroup_does_not_delay_the_next_one(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->groups_version = "/v1beta1/";
+        w->claims = CLAIM_OF(BY_DOMAIN, "", ALLOCATION ",\"reservedFor\":[" FOR_GROUP "]");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->watch && w->of_groups);
+        fake_chunk(w->watch,
+                   "{\"type\":\"MODIFIED\",\"object\":" CLAIM_AT(12, BY_DOMAIN, "", ALLOCATION) "}\n");
+        run_for(&w->l.loop, 300);
+        fake_chunk(w->of_groups, "{\"type\":\"ADDED\",\"object\":" GROUP("next", "train", "") "}\n");
+        run_for(&w->l.loop, 700);
+        assert_true(w->n_patches > 0);
+        assert_non_null(strstr(w->of_claim, "next-uid"));
+}
+
 /* ---- the end ---- */
 
 /* failure: a shared claim is deleted while pods use it -> it exists until the last pod has ended */
@@ -335,6 +352,7 @@ int main(void) {
                 T(without_the_API_of_PodGroups_nothing_is_reserved),
                 T(PodGroups_are_watched_only_for_a_named_claim),
                 T(a_removed_reservation_is_restored_after_a_pause),
+                T(the_end_of_a_PodGroup_does_not_delay_the_next_one),
                 T(a_deleted_claim_is_released_when_it_is_unused),
                 T(a_channel_is_assigned_where_a_shared_claim_waits),
                 T(no_channel_is_assigned_where_no_shared_claim_waits),
