@@ -103,6 +103,11 @@ static bool controller_queue_domain(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* The pods of all ComputeDomains in a partition wait for its assignments. */
+static bool assigns(const char *requester) {
+        return key_parse(requester).kind == KEY_FABRIC;
+}
+
 /* A Node's label that cannot be written concerns the ComputeDomains of this Node. With assigned channels, it
  * may concern all, and so may a DaemonSet or fabric object that cannot be written. */
 static void on_write_failing(void *u, const char *requester) {
@@ -144,6 +149,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                                                          .manager = CD_FIELD_MANAGER,
                                                          .total = c->m.writes,
                                                          .error_changed = on_write_failing,
+                                                         .is_urgent = assigns,
                                                          .u = c });
         c->live_read = live_read_new(&(struct live_read_options){
                 .client = client, .queue = c->queue, .found = on_found, .u = c });

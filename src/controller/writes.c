@@ -19,6 +19,7 @@ enum {
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
         REMEMBERED_MS = WRITES_INTERVAL_MAX_MS + 2000,
+        COMMON_MAX = KUBE_BULK_MAX - WRITES_URGENT_PLACES, /* writes in flight that are not urgent */
 };
 
 /* An object that is being written, was written lately, or cannot be written. */
@@ -33,7 +34,7 @@ struct target {
         enum kube_verb verb;
         const struct kube_resource *res;
         char *requester, *ns, *name;
-        bool subresource;
+        bool subresource, urgent;
         char *error; /* of the last attempt, NULL when it succeeded or only lost a race */
         enum err_kind error_kind;
         unsigned failures, away;
@@ -51,6 +52,7 @@ struct requester {
         LIST_HEAD(, target) targets;
         uint64_t pass; /* the number of its passes */
         bool reported; /* whether the last call of writes_options.error_changed was about an error */
+        bool urgent;
         bool waits;    /* it waits for room, in writes->waiting */
         TAILQ_ENTRY(requester) waiting;
         uint64_t invited; /* the round in which its key was queued because there was room; 0: none */
@@ -58,15 +60,21 @@ struct requester {
         char key[];
 };
 
+TAILQ_HEAD(requesters, requester);
+
 struct writes {
         struct writes_options o;
         struct target *targets;
         struct requester *requesters;
         size_t in_flight, failing; /* targets with an error */
+        unsigned n_common;         /* writes in flight that are not urgent */
         struct kube_wants_room room;
-        TAILQ_HEAD(, requester) waiting; /* requesters that found no room, in the order of their requests */
+        /* Requesters that found no room, in the order of their requests; [true]: the urgent ones. */
+        struct requesters waiting[2];
         uint64_t round;
-        unsigned n_invited; /* requesters that were invited in this round and have not arrived yet */
+        /* Requesters that were invited in this round and have not arrived yet; and those of them that are not
+         * urgent. */
+        unsigned n_invited, n_invited_common;
 };
 
 static void on_room(struct kube_wants_room *r);
@@ -77,7 +85,8 @@ struct writes *writes_new(const struct writes_options *o) {
         w->o = *o;
         w->room.fn = on_room;
         w->round = 1;
-        TAILQ_INIT(&w->waiting);
+        TAILQ_INIT(&w->waiting[false]);
+        TAILQ_INIT(&w->waiting[true]);
         w->o.away_ms = o->away_ms ? o->away_ms : SHOWN_AFTER_AWAY_MS;
         w->o.denied_ms = o->denied_ms ? o->denied_ms : SHOWN_AFTER_DENIED_MS;
         return w;
@@ -99,7 +108,35 @@ static void arrive(struct writes *w, struct requester *r) {
         if (is_invited(w, r) && !r->arrived) {
                 r->arrived = true;
                 w->n_invited--;
+                w->n_invited_common -= !r->urgent;
         }
+}
+
+static bool has_place(const struct writes *w, bool urgent) {
+        return urgent || w->n_common < COMMON_MAX;
+}
+
+/* Whether there is room for one more request than those of the invited requesters. */
+static bool has_more_room(const struct writes *w, bool urgent) {
+        return kube_room(w->o.client) > w->n_invited &&
+               (urgent || w->n_common + w->n_invited_common < COMMON_MAX);
+}
+
+static void invite(struct writes *w, struct requester *r) {
+        TAILQ_REMOVE(&w->waiting[r->urgent], r, waiting);
+        r->waits = false;
+        r->invited = w->round;
+        r->arrived = false;
+        w->n_invited++;
+        w->n_invited_common += !r->urgent;
+        work_queue_add(w->o.queue, r->key);
+}
+
+/* Waits for room in the client. While requesters lack only a place, the client would call in each turn of the
+ * loop. The end of a write then calls this again. */
+static void await_room(struct writes *w) {
+        if (!TAILQ_EMPTY(&w->waiting[true]) || (!TAILQ_EMPTY(&w->waiting[false]) && has_place(w, false)))
+                kube_on_room(w->o.client, &w->room);
 }
 
 /* Queues as many waiting requesters as there is room for, in the order of their requests. */
@@ -109,36 +146,32 @@ static void on_room(struct kube_wants_room *room) {
 
         if (work_queue_depth(w->o.queue) == 0) { /* all invited requesters have had their turn */
                 w->round++;
-                w->n_invited = 0;
+                w->n_invited = w->n_invited_common = 0;
         }
-        while ((r = TAILQ_FIRST(&w->waiting)) && kube_room(w->o.client) > w->n_invited) {
-                TAILQ_REMOVE(&w->waiting, r, waiting);
-                r->waits = false;
-                r->invited = w->round;
-                r->arrived = false;
-                w->n_invited++;
-                work_queue_add(w->o.queue, r->key);
-        }
+        while ((r = TAILQ_FIRST(&w->waiting[true])) && has_more_room(w, true))
+                invite(w, r);
+        while ((r = TAILQ_FIRST(&w->waiting[false])) && has_more_room(w, false))
+                invite(w, r);
         /* Ask again even if there is room, but only for the invited ones: then the next call comes in the
          * next turn of the loop, which the work queue needs anyway. */
-        if (r)
-                kube_on_room(w->o.client, &w->room);
+        await_room(w);
 }
 
 /* Whether a write may start now. If not, the requester is queued again when it is its turn. */
 static bool writes_may_write(struct writes *w, struct requester *r) {
-        unsigned room = kube_room(w->o.client);
         bool first = is_invited(w, r);
 
         arrive(w, r);
-        if (room && (first || (TAILQ_EMPTY(&w->waiting) && room > w->n_invited)))
+        if (first ? kube_room(w->o.client) && has_place(w, r->urgent)
+                  : TAILQ_EMPTY(&w->waiting[true]) && (r->urgent || TAILQ_EMPTY(&w->waiting[false])) &&
+                            has_more_room(w, r->urgent))
                 return true;
         r->invited = 0;
         if (!r->waits) {
                 r->waits = true;
-                TAILQ_INSERT_TAIL(&w->waiting, r, waiting);
+                TAILQ_INSERT_TAIL(&w->waiting[r->urgent], r, waiting);
         }
-        kube_on_room(w->o.client, &w->room);
+        await_room(w);
         return false;
 }
 
@@ -149,7 +182,7 @@ static void drop_if_empty(struct writes *w, struct requester *r) {
                 return;
         arrive(w, r);
         if (r->waits)
-                TAILQ_REMOVE(&w->waiting, r, waiting);
+                TAILQ_REMOVE(&w->waiting[r->urgent], r, waiting);
         HASH_DEL(w->requesters, r);
         free(r);
 }
@@ -167,6 +200,7 @@ static void writes_drop(struct target *t) {
         if (t->call) {
                 kube_cancel(t->call);
                 w->in_flight--;
+                w->n_common -= !t->urgent;
         }
         free(t->requester);
         free(t->ns);
@@ -214,6 +248,7 @@ static struct requester *make_requester(struct writes *w, const char *key) {
                 r = xcalloc(1, sizeof *r + n);
                 memcpy(r->key, key, n);
                 LIST_INIT(&r->targets);
+                r->urgent = w->o.is_urgent && w->o.is_urgent(key);
                 HASH_ADD_STR(w->requesters, key, r);
         }
         return r;
@@ -231,7 +266,9 @@ static struct target *writes_make(struct writes *w, const struct writes_request 
         t->subresource = q->subresource != NULL;
         t->requester = xstrdup(q->requester);
         HASH_ADD_STR(w->targets, key, t);
-        LIST_INSERT_HEAD(&make_requester(w, q->requester)->targets, t, of_requester);
+        struct requester *r = make_requester(w, q->requester);
+        t->urgent = r->urgent;
+        LIST_INSERT_HEAD(&r->targets, t, of_requester);
         return t;
 }
 
@@ -342,6 +379,8 @@ static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {
         bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
         t->call = NULL;
         w->in_flight--;
+        w->n_common -= !t->urgent;
+        await_room(w);
         metric_inc(w->o.total, 1,
                    LABELS(t->res->plural, kube_verb_name(t->verb),
                           e && !gone ? err_kind_name(e->kind) : "success"));
@@ -401,6 +440,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         t->done = q->done;
         t->u = q->u;
         w->in_flight++;
+        w->n_common += !t->urgent;
         t->call = kube_start(w->o.client, &(struct kube_request){
                                                   .verb = q->verb,
                                                   .lane = KUBE_LANE_BULK,
@@ -520,14 +560,16 @@ void writes_dump(const struct writes *w) {
                                  kv_int("backs_off_ms", t->not_before_ms > now ? t->not_before_ms - now : 0),
                                  kv_int("unanswered", t->away), kv_int("failures", t->failures),
                                  kv_str("error", str_or(t->error, "")));
-        TAILQ_FOREACH (r, &w->waiting, waiting)
-                log_info("waits for room to write", kv_str("key", r->key));
+        for (size_t i = 0; i < ARRAY_LEN(w->waiting); i++)
+                TAILQ_FOREACH (r, &w->waiting[i], waiting)
+                        log_info("waits for room to write", kv_str("key", r->key));
 }
 
 size_t writes_waiting(const struct writes *w) {
         const struct requester *r;
         size_t n = 0;
-        TAILQ_FOREACH (r, &w->waiting, waiting)
-                n++;
+        for (size_t i = 0; i < ARRAY_LEN(w->waiting); i++)
+                TAILQ_FOREACH (r, &w->waiting[i], waiting)
+                        n++;
         return n;
 }

@@ -6,7 +6,8 @@
  * time when the write may start, and the handler then decides again with the state of that time. So a burst
  * of changes becomes one write. A write does not start before the client has room for it (kube_room). Until
  * then, the requesters wait in the order in which they came, so that a body is rendered only when it can be
- * sent. */
+ * sent. Urgent requesters come first, and some places are for them only, so that other writes that hang in an
+ * admission webhook do not delay them. */
 #pragma once
 
 #include "base/metrics.h"
@@ -24,6 +25,8 @@ struct writes_target {
 typedef void(writes_done_fn)(void *u, const struct writes_target *about, yyjson_val *obj,
                              const struct err *e);
 
+enum { WRITES_URGENT_PLACES = 8 };
+
 struct writes_options {
         struct kube_client *client;
         struct work_queue *queue;
@@ -33,6 +36,7 @@ struct writes_options {
          * NULL. */
         void (*error_changed)(void *u, const char *requester);
         void *u;
+        bool (*is_urgent)(const char *requester); /* NULL: none is */
         unsigned away_ms, denied_ms; /* see writes_error(); 0: 60 s and 15 s */
 };
 

@@ -29,7 +29,7 @@ static const unsigned slots[] = {
         [KUBE_LANE_URGENT] = UINT_MAX,
         [KUBE_LANE_READ] = 32,
         [KUBE_LANE_WRITE] = 16,
-        [KUBE_LANE_BULK] = 32,
+        [KUBE_LANE_BULK] = KUBE_BULK_MAX,
 };
 #define N_LANES ARRAY_LEN(slots)
 

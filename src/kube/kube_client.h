@@ -73,8 +73,9 @@ enum kube_lane {
         KUBE_LANE_URGENT,  /* for the lease: sent at once in any case; for single requests only */
         KUBE_LANE_READ,    /* 32 in flight */
         KUBE_LANE_WRITE,   /* 16 in flight; more requests wait in the client, with unchanged bodies */
-        KUBE_LANE_BULK,    /* 32 in flight, and none should wait: see kube_room() */
+        KUBE_LANE_BULK,    /* KUBE_BULK_MAX in flight, and none should wait: see kube_room() */
 };
+enum { KUBE_BULK_MAX = 32 };
 
 /* Returns how many new requests in the bulk lane would be sent at once, because places in the lane and tokens
  * of the rate limit are free, and the server is not known to be unreachable. Render bodies only for so many

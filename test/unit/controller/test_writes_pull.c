@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "controller/writes.h"
 
-enum { NODES = 2000, ROOM = 32 };
+enum { NODES = 2000, ROOM = 32, URGENT = NODES - 1 };
 
 struct world {
         uv_loop_t loop;
@@ -23,6 +23,8 @@ struct world {
         struct metrics *metrics;
         bool away;     /* a load balancer without backends answers */
         bool unwanted; /* the requesters want nothing any more */
+        bool hangs;    /* the server answers only requests for the urgent Node */
+        unsigned turns; /* of the loop */
         bool written[NODES];
         unsigned n_written, looks, made, sent, most_unsent, refused, last, disorder;
 };
@@ -38,6 +40,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 fake_reply(c, 404, NULL, "404 page not found\n");
                 return;
         }
+        if (w->hangs && i != URGENT)
+                return;
         w->disorder += i + 2 * ROOM < w->last;
         w->last = i > w->last ? i : w->last;
         assert_false(w->written[i]);
@@ -64,6 +68,10 @@ static void on_key(void *u, const char *key) {
                 w->most_unsent = w->made - w->sent;
 }
 
+static bool is_urgent(const char *requester) {
+        return *requester == 'u';
+}
+
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         uv_loop_init(&w->loop);
@@ -76,6 +84,7 @@ static int setup(void **state) {
                 .client = w->client,
                 .queue = w->queue,
                 .manager = "test",
+                .is_urgent = is_urgent,
                 .total = metric_add(w->metrics, METRIC_COUNTER, "t", "t",
                                     LABELS("resource", "verb", "result")),
         });
@@ -140,6 +149,36 @@ static void an_absent_server_gets_few_requests(void **state) {
         RUN_UNTIL(&w->loop, w->n_written == NODES);
 }
 
+static void on_turn(uv_prepare_t *h) {
+        struct world *w = h->data;
+        w->turns++;
+}
+
+/* failure: many writes hang in an admission webhook -> urgent writes are sent, and the others wait idly
+ * [api-server] */
+static void writes_that_hang_do_not_delay_urgent_writes(void **state) {
+        struct world *w = *state;
+        uv_prepare_t turn = { .data = w };
+        w->hangs = true;
+        for (unsigned i = 0; i < 100; i++) {
+                _cleanup_(freep) char *key = xasprintf("n/n%u", i);
+                work_queue_add(w->queue, key);
+        }
+        RUN_UNTIL(&w->loop, w->sent >= ROOM - WRITES_URGENT_PLACES);
+        run_for(&w->loop, 100);
+        assert_int_equal(w->sent, ROOM - WRITES_URGENT_PLACES);
+        uv_prepare_init(&w->loop, &turn);
+        uv_prepare_start(&turn, on_turn);
+        run_for(&w->loop, 300);
+        uv_prepare_stop(&turn);
+        uv_close((uv_handle_t *)&turn, NULL);
+        assert_in_range(w->turns, 0, 100);
+        _cleanup_(freep) char *key = xasprintf("u/n%u", URGENT);
+        work_queue_add(w->queue, key);
+        RUN_UNTIL(&w->loop, w->written[URGENT]);
+        assert_int_equal(w->sent, ROOM - WRITES_URGENT_PLACES + 1);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -147,6 +186,7 @@ int main(void) {
                 T(bodies_are_rendered_when_they_can_be_sent_and_in_order),
                 T(writes_that_are_no_longer_wanted_make_room),
                 T(an_absent_server_gets_few_requests),
+                T(writes_that_hang_do_not_delay_urgent_writes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
