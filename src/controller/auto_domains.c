@@ -14,47 +14,30 @@
  * to a creation may be lost. */
 enum { MAX_BODY = 64 << 10, INTERVAL_S = 10 };
 
-static void appeared_key(const char *key, struct buf *out) {
-        buf_addf(out, "auto/%s", key);
-}
-
-static void note_appeared(struct controller *c, const char *key) {
-        _cleanup_(buf_done) struct buf what = BUF_INIT(1024);
-        appeared_key(key, &what);
-        first_seen_forget(c->memory.undone, buf_str(&what));
-        first_seen_at(c->memory.undone, buf_str(&what), clock_mono_s());
-}
-
-/* Neither a ComputeDomain nor a pod needs the interval any more. */
-static void forget_appeared(struct controller *c, const char *key) {
-        _cleanup_(buf_done) struct buf what = BUF_INIT(1024);
-        appeared_key(key, &what);
-        first_seen_forget(c->memory.undone, buf_str(&what));
-}
-
-/* Returns for how many seconds the ComputeDomain may not be created again. */
+/* Returns for how many seconds the ComputeDomain of this key of the queue may not be created again. */
 static int64_t interval_left(const struct controller *c, const char *key) {
-        _cleanup_(buf_done) struct buf what = BUF_INIT(1024);
-        appeared_key(key, &what);
-        int64_t since = first_seen_get(c->memory.undone, buf_str(&what)),
+        int64_t since = first_seen_get(c->memory.undone, key),
                 left = since ? since + INTERVAL_S - clock_mono_s() : 0;
         return left > 0 ? left : 0;
 }
 
 void auto_domains_changed(struct controller *c, const struct kube_object *old,
                           const struct kube_object *now) {
-        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        _cleanup_(buf_done) struct buf name = BUF_INIT(1024), key = BUF_INIT(1024);
         const struct kube_object *domain = now ? now : old;
         if (!c->caches.auto_pods)
                 return;
-        buf_addf(&key, "%s/%s", domain->meta.ns, domain->meta.name);
+        buf_addf(&name, "%s/%s", domain->meta.ns, domain->meta.name);
+        key_render(KEY_AUTO, buf_str(&name), &key);
         if (now && (!old || !streq(old->meta.uid, now->meta.uid)) &&
-            str_starts(domain->meta.name, AUTO_DOMAIN_PREFIX))
-                note_appeared(c, buf_str(&key));
-        if (kube_informer_first_at(c->caches.auto_pods, CONTROLLER_AUTO_PODS_BY_DOMAIN, buf_str(&key)))
-                records_queue_auto(c, buf_str(&key));
+            str_starts(domain->meta.name, AUTO_DOMAIN_PREFIX)) {
+                first_seen_forget(c->memory.undone, buf_str(&key));
+                first_seen_at(c->memory.undone, buf_str(&key), clock_mono_s());
+        }
+        if (kube_informer_first_at(c->caches.auto_pods, CONTROLLER_AUTO_PODS_BY_DOMAIN, buf_str(&name)))
+                records_queue_auto(c, buf_str(&name));
         else if (!now)
-                forget_appeared(c, buf_str(&key));
+                first_seen_forget(c->memory.undone, buf_str(&key));
 }
 
 static bool auto_domains_queue_pod(void *u, const struct kube_object *o) {
@@ -76,10 +59,10 @@ static bool choose_pod(void *u, const struct kube_object *o) {
 }
 
 /* Returns NULL if no pod that runs or waits wants this ComputeDomain. */
-static const struct auto_pod *pod_of(const struct controller *c, const char *key) {
+static const struct auto_pod *pod_of(const struct controller *c, const char *name) {
         const struct auto_pod *best = NULL;
         if (c->caches.auto_pods)
-                kube_informer_each_at(c->caches.auto_pods, CONTROLLER_AUTO_PODS_BY_DOMAIN, key, choose_pod,
+                kube_informer_each_at(c->caches.auto_pods, CONTROLLER_AUTO_PODS_BY_DOMAIN, name, choose_pod,
                                       &best);
         return best;
 }
@@ -137,23 +120,23 @@ static void auto_domains_report(struct controller *c, const struct auto_pod *p,
                              p->domain);
 }
 
-void auto_domains_reconcile(struct controller *c, const char *key) {
-        const struct auto_pod *p = pod_of(c, key);
-        _cleanup_(buf_done) struct buf requester = BUF_INIT(1024);
-        key_render(KEY_AUTO, key, &requester);
-        writes_begin(c->writes, buf_str(&requester));
+void auto_domains_reconcile(struct controller *c, const char *name) {
+        const struct auto_pod *p = pod_of(c, name);
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1024);
+        key_render(KEY_AUTO, name, &b);
+        const char *key = buf_str(&b);
+        writes_begin(c->writes, key);
         if (!p) {
-                forget_appeared(c, key);
+                first_seen_forget(c->memory.undone, key);
         } else {
                 const struct compute_domain *cd = (const struct compute_domain *)kube_informer_get(
                         c->caches.cds, p->o.meta.ns, p->domain);
                 if (cd)
                         auto_domains_report(c, p, cd);
                 else if (interval_left(c, key))
-                        work_queue_add_after(c->queue, buf_str(&requester),
-                                             (unsigned)interval_left(c, key) * 1000U);
+                        work_queue_add_after(c->queue, key, (unsigned)interval_left(c, key) * 1000U);
                 else
-                        auto_domains_make(c, p, buf_str(&requester));
+                        auto_domains_make(c, p, key);
         }
-        writes_end(c->writes, buf_str(&requester));
+        writes_end(c->writes, key);
 }

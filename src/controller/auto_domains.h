@@ -6,8 +6,8 @@
 
 #include "controller/records.h"
 
-/* `key` is "<namespace>/<name>". */
-void auto_domains_reconcile(struct controller *c, const char *key);
+/* `name` is "<namespace>/<name>". */
+void auto_domains_reconcile(struct controller *c, const char *name);
 /* Call this when a ComputeDomain in the cache was added (`old` NULL), changed, or deleted (`now` NULL).
  * Queues its key. */
 void auto_domains_changed(struct controller *c, const struct kube_object *old, const struct kube_object *now);
