@@ -7,7 +7,8 @@
 
 enum {
         MAX_BODY = 64 << 10,
-        REFUSED_S = 600, /* until the API server is asked again */
+        REFUSED_S = 600,    /* until the API server is asked again */
+        INTERVAL_MS = 1000, /* if another client creates wrong slices again and again */
         REACH_S = 5      /* how long no Node has the label until a condition reports it */
 };
 
@@ -50,13 +51,29 @@ static bool is_asked_for(const struct controller *c) {
         return found;
 }
 
+/* Only the answer to the controller's own creation shows that the API server drops the field. A slice in the
+ * cache may be that of another client. */
+static void shared_device_on_made(void *u, const struct writes_target *made, yyjson_val *obj,
+                                  const struct err *e) {
+        struct controller *c = u;
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct slice s = { 0 };
+        struct err bad;
+        if (!e && jd_decode(slice_fields, obj, "", a, &s, &bad) == 0 && !allows_many(&s))
+                c->memory.shared_refused = clock_mono_s();
+}
+
 static void shared_device_submit(struct controller *c, enum kube_verb verb, const struct buf *b) {
-        writes_try(c->writes, &(struct writes_request){ .requester = KEY_OF_SHARED,
-                                                        .verb = verb,
-                                                        .res = &kube_resource_slices,
-                                                        .name = CD_SLICE_SHARED,
-                                                        .body = { buf_str(b), b->n },
-                                                        .cache = c->caches.slices });
+        writes_try(c->writes,
+                   &(struct writes_request){ .requester = KEY_OF_SHARED,
+                                             .verb = verb,
+                                             .res = &kube_resource_slices,
+                                             .name = CD_SLICE_SHARED,
+                                             .body = { buf_str(b), b->n },
+                                             .interval_ms = verb == KUBE_DELETE ? INTERVAL_MS : 0,
+                                             .cache = c->caches.slices,
+                                             .done = verb == KUBE_CREATE ? shared_device_on_made : NULL,
+                                             .u = c });
 }
 
 static bool queue_asking(void *u, const struct kube_object *o) {
@@ -140,7 +157,6 @@ void shared_device_reconcile(struct controller *c) {
         writes_begin(c->writes, KEY_OF_SHARED);
         bool wrong = s && !allows_many(s), rechecks = !is_served(c) && (s || is_asked_for(c));
         if (wrong) {
-                c->memory.shared_refused = clock_mono_s();
                 objects_delete(&s->o.meta, s->o.meta.rv, &b);
                 shared_device_submit(c, KUBE_DELETE, &b);
         } else if (!s && is_served(c) && !was_refused(c) && is_asked_for(c)) {

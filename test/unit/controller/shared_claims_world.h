@@ -27,6 +27,7 @@ struct world {
         struct fake_conn *watch; /* of claims */
         struct fake_conn *nodes; /* the watch of Nodes */
         struct fake_conn *of_groups; /* the watch of PodGroups */
+        struct fake_conn *of_slices; /* the watch of ResourceSlices */
         const char *label;       /* of n1, in the first list: LABEL or "" */
         bool accepts;            /* the API server accepts the status of the ComputeDomain */
         unsigned n_statuses;     /* those that it has accepted */
@@ -212,6 +213,8 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
                 w->cds = c;
         if (fake_has(r->path, "/nodes?") && fake_query(r, "watch"))
                 w->nodes = c;
+        if (fake_has(r->path, "/resourceslices?") && fake_query(r, "watch"))
+                w->of_slices = c;
         if (streq(r->method, "GET") && fake_has(r->path, "/resourceclaims/train"))
                 reply_holder(w, c);
         else if (streq(r->method, "GET"))

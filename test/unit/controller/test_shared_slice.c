@@ -75,6 +75,27 @@ static void an_API_server_that_drops_the_field_gets_no_device(void **state) {
         assert_null(strstr(w->node, CD_LABEL_SHARED));
 }
 
+#define FOREIGN "{" FOREIGN_TAIL
+#define FOREIGN_TAIL                                                                                         \
+        "\"metadata\":{\"name\":\"" CD_SLICE_SHARED "\",\"uid\":\"f\",\"resourceVersion\":\"11\"},"         \
+        "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"devices\":[{\"name\":\"" CD_DEVICE_SHARED "\"}]}}"
+
+/* failure: a slice of another client has the name -> it is replaced at once, and no condition blames the API
+ * server */
+static void a_foreign_slice_is_replaced(void **state) {
+        struct world *w = *state;
+        w->slices = "," FOREIGN;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_deleted && w->of_slices);
+        fake_chunk(w->of_slices, "{\"type\":\"DELETED\",\"object\":{\"kind\":\"ResourceSlice\","
+                                 "\"apiVersion\":\"resource.k8s.io/v1\"," FOREIGN_TAIL "}\n");
+        run_for(&w->l.loop, 3000);
+        assert_int_equal(w->n_deleted, 1);
+        assert_int_equal(w->n_slices, 1);
+        assert_true(w->n_claims > 0);
+        assert_null(strstr(w->status, "SharedClaimsNotSupported"));
+}
+
 /* failure: a cluster is upgraded to a version with shared devices -> the controller uses them without a
  * restart [upgrade] */
 static void an_upgraded_API_server_gets_the_device(void **state) {
@@ -240,6 +261,7 @@ int main(void) {
                 T(a_ComputeDomain_that_replaces_another_gets_its_slice),
                 T(without_a_shared_claim_neither_slice_nor_label_is_written),
                 T(an_API_server_that_drops_the_field_gets_no_device),
+                T(a_foreign_slice_is_replaced),
                 T(an_upgraded_API_server_gets_the_device),
                 T(an_API_server_of_an_earlier_version_keeps_the_device),
                 T(a_device_that_no_node_offers_is_reported),
