@@ -21,8 +21,9 @@
 #include "controller/shared_device.h"
 #include "controller/shortages.h"
 #include "controller/watch.h"
+#include "rules/racks.h"
 
-enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000 };
+enum { BACKOFF_MIN_MS = 100, BACKOFF_MAX_MS = 30000, FORGET_S = 3600 /* facts that nobody records */ };
 
 /* Lists of a large cluster and bursts of decisions fragment the heap. Return unused pages to the system. */
 static void on_calm(void *u) {
@@ -133,11 +134,12 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .metrics = o->metrics,
                 .allocations = allocations_new(),
                 .shortages = shortages_new(),
-                .memory = { .missing_nodes = first_seen_new(),
-                            .vanished = first_seen_new(),
-                            .seen = first_seen_new(),
-                            .empty = first_seen_new(),
-                            .undone = first_seen_new() },
+                .memory = { .missing_nodes = first_seen_new(FORGET_S),
+                            .vanished = first_seen_new(FORGET_S),
+                            .seen = first_seen_new(FORGET_S),
+                            .empty = first_seen_new(FORGET_S),
+                            .brought = first_seen_new(RACKS_EMPTY_S),
+                            .undone = first_seen_new(FORGET_S) },
                 .settings = config->daemon,
         };
         c->settings.resource_api = kube_resource_api(client);
@@ -198,6 +200,7 @@ void controller_stop(struct controller *c) {
         first_seen_free(c->memory.vanished);
         first_seen_free(c->memory.seen);
         first_seen_free(c->memory.empty);
+        first_seen_free(c->memory.brought);
         first_seen_free(c->memory.undone);
 }
 

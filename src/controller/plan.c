@@ -266,7 +266,8 @@ static void want_shared_claim(struct work *w, struct verdict_problem *problem) {
         else if (in->shared_device == SHARED_DEVICE_PENDING)
                 claim_condition(w, false, REASON_SHARED_CLAIM_PENDING,
                                 message_of(w->a,
-                                           "The driver's ResourceSlice " CD_SLICE_SHARED " does not exist yet%s%.500s",
+                                           "The driver's ResourceSlice " CD_SLICE_SHARED
+                                           " does not exist yet%s%.500s",
                                            in->shared_error ? ": " : "", str_or(in->shared_error, "")));
         else if (in->cd->channel->claim_name)
                 want_named_claim(w, problem);

@@ -13,7 +13,7 @@
 #include "model/rack.h"
 #include "rules/racks.h"
 
-enum { MAX_BODY = 64 << 10, GATHER_MS = 150, INTERVAL_MS = 1000 };
+enum { MAX_BODY = 64 << 10, GATHER_MS = 150, INTERVAL_MS = 1000, RETRY_MS = 3600 * 1000 };
 
 /* ---- which racks a change concerns ---- */
 
@@ -320,6 +320,35 @@ static bool rack_domains_count(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* Returns whether a rack without a ComputeDomain may get its first one: a node that states it has not brought
+ * too many new racks yet. */
+static bool may_begin(const struct rack *r) {
+        const int64_t now = clock_mono_s();
+        for (size_t i = 0; i < r->n_nodes; i++) {
+                _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+                if (!r->nodes[i].states)
+                        continue;
+                buf_addf(&key, "%s/", r->nodes[i].name);
+                size_t n = first_seen_count(r->c->memory.brought, buf_str(&key), now);
+                buf_adds(&key, r->id);
+                if (n < RACKS_PER_NODE || first_seen_get(r->c->memory.brought, buf_str(&key))) {
+                        first_seen_at(r->c->memory.brought, buf_str(&key), now);
+                        return true;
+                }
+        }
+        for (size_t i = 0; i < r->n_nodes; i++) {
+                const char *name = r->nodes[i].name;
+                if (r->nodes[i].states)
+                        event_record(r->c->events, &(struct event_about){ "v1", "Node", NULL, name, name },
+                                     EVENT_WARNING, REASON_TOO_MANY_RACKS_OF_NODE,
+                                     "rack %s gets no ComputeDomain, because this node has already brought "
+                                     "%d new racks within a day",
+                                     r->id, RACKS_PER_NODE);
+        }
+        work_queue_add_after(r->c->queue, r->key, RETRY_MS);
+        return false;
+}
+
 /* A rack has the same name in all namespaces. */
 static void choose_name(const struct rack *r, struct buf *out) {
         if (r->first) {
@@ -409,7 +438,7 @@ void rack_domains_reconcile(struct controller *c, const char *id) {
         writes_begin(c->writes, r.key);
         for (size_t i = 0; i < r.n_domains; i++)
                 reconcile_one(&r, r.domains[i]);
-        if (r.there) {
+        if (r.there && (r.first || may_begin(&r))) {
                 _cleanup_(freep) char *template = xasprintf(RACK_TEMPLATE_PREFIX "%s", buf_str(&name));
                 struct making m = { &r, buf_str(&name), template };
                 make_in(&m, c->config->ns);

@@ -448,9 +448,6 @@ int64_t records_vanished_left(const struct controller *c, const char *clique, in
 
 /* ---- first_seen ---- */
 
-/* A fact that no caller has recorded for this time is forgotten. */
-enum { FORGET_S = 3600 };
-
 struct seen {
         UT_hash_handle hh;
         int64_t since, asked;
@@ -459,10 +456,14 @@ struct seen {
 
 struct first_seen {
         struct seen *list; /* in the order of `asked` */
+        int64_t forget_s;
 };
 
-struct first_seen *first_seen_new(void) {
-        return xnew(struct first_seen);
+struct first_seen *first_seen_new(int64_t forget_s) {
+        struct first_seen *s = xnew(struct first_seen);
+        BUG_ON(forget_s <= 0);
+        s->forget_s = forget_s;
+        return s;
 }
 
 static void first_seen_drop(struct first_seen *s, struct seen *m) {
@@ -490,7 +491,7 @@ int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now) {
         }
         m->asked = now;
         HASH_ADD_STR(s->list, what, m);
-        while (s->list->asked + FORGET_S < now)
+        while (s->list->asked + s->forget_s < now)
                 first_seen_drop(s, s->list);
         return m->since;
 }
@@ -516,6 +517,13 @@ int64_t first_seen_get(const struct first_seen *s, const char *what) {
         struct seen *m;
         HASH_FIND_STR(s->list, what, m);
         return m ? m->since : 0;
+}
+
+size_t first_seen_count(const struct first_seen *s, const char *prefix, int64_t now) {
+        size_t n = 0;
+        for (const struct seen *m = s->list; m; m = m->hh.next)
+                n += m->asked + s->forget_s >= now && str_starts(m->what, prefix);
+        return n;
 }
 
 void first_seen_forget(struct first_seen *s, const char *what) {

@@ -182,6 +182,8 @@ struct controller_memory {
         size_t shared_nodes;    /* Nodes in the cache with the label CD_LABEL_SHARED */
         unsigned reach_was;     /* enum shared_claim_reach of the last pass */
         int64_t unreached;      /* since when no Node has the label; 0: one has it, or it is not known */
+        struct first_seen *brought; /* "<node>/<rack>": the rack got its first ComputeDomain because of this
+                                       node */
         struct first_seen *undone; /* allocations and reservations that others removed, see shared_claims.c */
 };
 
@@ -318,7 +320,8 @@ void records_done(struct controller *c);
  * survive a restart, so no fact is older than the process. */
 struct first_seen;
 
-struct first_seen *first_seen_new(void);
+/* A fact that no caller has recorded for `forget_s` seconds is forgotten. */
+struct first_seen *first_seen_new(int64_t forget_s);
 void first_seen_free(struct first_seen *s);
 /* Records that the fact `what` is true at `now`. Returns since when it has been true. */
 int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now);
@@ -330,5 +333,7 @@ bool first_seen_for(struct first_seen *s, const char *what, int64_t seconds, int
 int64_t first_seen_left(const struct first_seen *s, const char *prefix, int64_t seconds, int64_t now);
 /* Returns since when the fact has been true; 0: it is not recorded. */
 int64_t first_seen_get(const struct first_seen *s, const char *what);
+/* Returns the number of recorded facts that begin with `prefix`, and are not to be forgotten at `now`. */
+size_t first_seen_count(const struct first_seen *s, const char *prefix, int64_t now);
 /* Records that the fact is no longer true. */
 void first_seen_forget(struct first_seen *s, const char *what);

@@ -21,6 +21,9 @@
 enum { RACKS_EMPTY_S = 24 * 3600 };
 /* The maximum number of ComputeDomains of racks, in all namespaces together. */
 enum { RACKS_MAX = 2000 };
+/* The maximum number of new racks that one node may state within RACKS_EMPTY_S, so that a node that changes
+ * its rack again and again does not use up the racks of the others. */
+enum { RACKS_PER_NODE = 8 };
 
 /* Returns whether the controller created this ComputeDomain for a rack. The label alone is no evidence,
  * because a user can set it on any ComputeDomain. */

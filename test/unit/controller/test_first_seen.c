@@ -11,7 +11,7 @@
 enum { NOW = 1800000000, HOUR = 3600 };
 
 static int setup(void **state) {
-        *state = first_seen_new();
+        *state = first_seen_new(3600);
         return 0;
 }
 

@@ -37,6 +37,9 @@ struct world {
         bool over_quota;   /* the API server refuses writes */
         const char *also;  /* another ComputeDomain; NULL: none */
         const char *namespace;
+        const char *slice;
+        struct fake_conn *slices;     /* the watch of ResourceSlices */
+        unsigned n_racks;             /* created in the driver's namespace */
         struct fake_conn *namespaces; /* the watch of Namespaces */
         unsigned n_events;            /* about team-a */
         unsigned n_made;   /* created in team-a */
@@ -57,8 +60,21 @@ static void others(size_t n, const char *ns, struct buf *out) {
                          i ? "," : "", i, ns, i, i, i, i);
 }
 
+static void answer_made(const struct world *w, struct fake_conn *c, const struct fake_request *r) {
+        static const char meta[] = "\"metadata\":{";
+        const char *at = strstr(r->body, meta);
+        assert_non_null(at);
+        at += strlen(meta);
+        _cleanup_(freep) char *answer = xasprintf("%.*s\"uid\":\"m%u\",\"resourceVersion\":\"%u\",%s",
+                                                  (int)(at - r->body), r->body, w->n_racks, 100 + w->n_racks,
+                                                  at);
+        fake_reply(c, 201, NULL, answer);
+}
+
 static void on_write(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         if (fake_has(r->path, "/events")) {
+                if (strstr(r->body, "TooManyRacksOfNode"))
+                        snprintf(w->event, sizeof w->event, "%s", r->body);
                 w->n_events += strstr(r->body, "team-a") != NULL;
                 if (strstr(r->body, "team-a"))
                         snprintf(w->event, sizeof w->event, "%s", r->body);
@@ -73,7 +89,10 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 w->name[strcspn(w->name, "\"")] = '\0';
                 w->n_made++;
         }
-        if (w->over_quota)
+        if (w->slices && fake_has(r->path, "/namespaces/driver/computedomains") && streq(r->method, "POST")) {
+                w->n_racks++;
+                answer_made(w, c, r);
+        } else if (w->over_quota)
                 fake_refuse(c, 403, "exceeded quota");
         else
                 fake_refuse(c, 409, "not in this test");
@@ -86,7 +105,7 @@ static char *items_of(void *u, const char *path) {
         if (fake_has(path, "/namespaces?"))
                 return xstrdup(w->namespace);
         if (fake_has(path, "/resourceslices"))
-                return xstrdup(A_SLICE);
+                return xstrdup(w->slice);
         if (!fake_has(path, "/computedomains"))
                 return NULL;
         _cleanup_(buf_done) struct buf b = BUF_INIT(2 << 20);
@@ -100,6 +119,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         struct world *w = u;
         if (fake_has(r->path, "/namespaces?") && fake_query(r, "watch"))
                 w->namespaces = c;
+        if (fake_has(r->path, "/resourceslices?") && fake_query(r, "watch"))
+                w->slices = c;
         if (streq(r->method, "GET"))
                 leading_read(c, r, items_of, u);
         else
@@ -109,6 +130,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         w->namespace = A_NAMESPACE;
+        w->slice = A_SLICE;
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "", NULL);
         w->l.config.racks = true;
@@ -169,6 +191,29 @@ static void a_label_without_effect_is_reported(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_made);
 }
 
+/* failure: a node changes its rack again and again -> it uses up only a few of the racks [tenants] */
+static void a_node_that_changes_its_rack_gets_few_racks(void **state) {
+        struct world *w = *state;
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->slices && w->n_made);
+        w->n_racks = 0;
+        for (unsigned i = 0; i < 2 * RACKS_PER_NODE; i++) {
+                _cleanup_(freep) char *event = xasprintf(
+                        "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"ResourceSlice\",\"apiVersion\":"
+                        "\"resource.k8s.io/v1\",\"metadata\":{\"name\":\"s\",\"uid\":\"s\","
+                        "\"resourceVersion\":\"%u\"},\"spec\":{\"driver\":\"" CD_DRIVER
+                        "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
+                        "\"cliqueID\":{\"string\":\"3f7c1b2a-1111-2222-3333-444455556666.1\"},"
+                        "\"rack\":{\"string\":\"new-%u\"}}}]}}}\n",
+                        11 + i, i);
+                fake_chunk(w->slices, event);
+                run_for(&w->l.loop, 100);
+        }
+        RUN_UNTIL(&w->l.loop, *w->event);
+        assert_non_null(strstr(w->event, "TooManyRacksOfNode"));
+        assert_in_range(w->n_racks, 1, RACKS_PER_NODE);
+}
+
 #define ONE(ns, name, uid, rack, nodes)                                                                      \
         "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"" ns "\",\"uid\":\"" uid                       \
         "\",\"resourceVersion\":\"1\",\"finalizers\":[\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL_RACK    \
@@ -223,6 +268,7 @@ int main(void) {
                 T(a_labelled_namespace_gets_a_computedomain_of_an_existing_rack),
                 T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),
                 T(a_refused_rack_computedomain_is_reported),
+                T(a_node_that_changes_its_rack_gets_few_racks),
                 T(a_label_without_effect_is_reported),
                 T(a_tenants_computedomain_creates_none_in_other_namespaces),
                 T(a_tenants_computedomain_does_not_name_a_rack),
