@@ -121,9 +121,13 @@ bool named_claim_diagnose_taken(struct pod_case *c) {
         if (!c->named || c->named->o.meta.deleted || !c->claim ||
             streq(claim_domain_owner(&c->claim->claim), c->named->o.meta.uid))
                 return false;
-        diagnosis_add(c->d, reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_CLAIM_NAME_TAKEN), NULL,
-                      "the driver did not create the claim %s for ComputeDomain %s, which needs that name",
-                      c->asks->claim, c->named->o.meta.name);
+        bool ends = c->claim->claim.o.meta.deleted;
+        diagnosis_add(c->d,
+                      reason_find(REASON_OF_COMPUTE_DOMAIN,
+                                  ends ? REASON_CLAIM_TERMINATING : REASON_CLAIM_NAME_TAKEN),
+                      NULL,
+                      "the driver did not create the claim %s%s for ComputeDomain %s, which needs that name",
+                      c->asks->claim, ends ? ", which is being deleted," : "", c->named->o.meta.name);
         return true;
 }
 

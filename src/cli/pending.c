@@ -94,8 +94,15 @@ static bool diagnose_rack_template(struct pod_case *c) {
         view_find_driver(c->v);
         view_read_one(c->v, VIEW_NAMESPACES, NULL, ns);
         const struct namespace_object *o = view_find(c->v, VIEW_NAMESPACES, NULL, ns);
-        if (!o || streq(ns, c->v->driver_ns) || jd_pair_get(o->labels, o->n_labels, CD_LABEL_RACK_DOMAINS))
+        const char *label = o ? jd_pair_get(o->labels, o->n_labels, CD_LABEL_RACK_DOMAINS) : NULL;
+        if (!o || streq(ns, c->v->driver_ns) || streq(label, "enabled"))
                 return false;
+        if (label) {
+                diagnosis_add(c->d, reason_find(REASON_OF_NAMESPACE, REASON_RACK_DOMAINS_LABEL_INVALID), NULL,
+                              "the label " CD_LABEL_RACK_DOMAINS " of namespace %s has the value \"%s\"", ns,
+                              label);
+                return true;
+        }
         diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND),
                       arena_printf(c->d->a,
                                    "if %s is a rack, ask a cluster admin: kubectl label namespace "

@@ -39,14 +39,30 @@ static int64_t undone_since(const struct controller *c, enum undone what, const 
         return first_seen_get(c->memory.undone, buf_str(&key));
 }
 
-/* Kubernetes also removes the reservation of a PodGroup that has ended. So the pause concerns only PodGroups
- * that still share the claim (see gather()). */
-static void note_lost_groups(struct controller *c, const char *uid, const struct claim_shared *was,
-                             const struct claim_shared *is) {
-        for (size_t i = 0; i < was->n_consumers; i++)
-                if (streq(was->consumers[i].resource, CLAIM_GROUP_RESOURCE) && was->consumers[i].uid &&
-                    !claim_is_reserved_for(is->consumers, is->n_consumers, was->consumers[i].uid))
-                        shared_claims_note(c, UNRESERVED, uid, was->consumers[i].uid);
+/* Returns the PodGroups that share the claim, as entries of status.reservedFor. */
+static size_t groups_of(const struct controller *c, const struct claim_record *r, struct arena *a,
+                        const struct claim_consumer **ret) {
+        const struct claim_shared *s = r->shared;
+        if (!s->group)
+                return pod_groups_naming(c, r->o.meta.ns, r->o.meta.name, a, ret);
+        struct claim_consumer *group = arena_alloc(a, sizeof *group);
+        *group = (struct claim_consumer){ CLAIM_GROUP_API, CLAIM_GROUP_RESOURCE, s->group->name,
+                                          s->group->uid };
+        *ret = group;
+        return 1;
+}
+
+/* Kubernetes also removes the reservation of a PodGroup that has ended, which is not noted. */
+static void note_lost_groups(struct controller *c, const struct claim_record *was,
+                             const struct claim_record *is) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        const struct claim_shared *before = was->shared, *after = is->shared;
+        const struct claim_consumer *groups;
+        size_t n = groups_of(c, is, a, &groups);
+        for (size_t i = 0; i < n; i++)
+                if (claim_is_reserved_for(before->consumers, before->n_consumers, groups[i].uid) &&
+                    !claim_is_reserved_for(after->consumers, after->n_consumers, groups[i].uid))
+                        shared_claims_note(c, UNRESERVED, is->o.meta.uid, groups[i].uid);
 }
 
 void shared_claims_changed(struct controller *c, const struct claim_record *was,
@@ -56,7 +72,7 @@ void shared_claims_changed(struct controller *c, const struct claim_record *was,
                 if (before->allocated && !after->allocated)
                         shared_claims_note(c, before->n_consumers ? DEALLOCATED : DEALLOCATED_UNUSED,
                                            is->o.meta.uid, "");
-                note_lost_groups(c, is->o.meta.uid, before, after);
+                note_lost_groups(c, was, is);
         }
         if (after)
                 records_queue_claim(c, is->o.meta.ns, is->o.meta.name);
@@ -93,15 +109,7 @@ static void gather(const struct controller *c, const struct claim_record *r, str
                 .was_used = used > unused,
                 .now = clock_mono_s(),
         };
-        if (s->group) {
-                struct claim_consumer *group = arena_alloc(a, sizeof *group);
-                *group = (struct claim_consumer){ CLAIM_GROUP_API, CLAIM_GROUP_RESOURCE, s->group->name,
-                                                  s->group->uid };
-                ret->groups = group;
-                ret->n_groups = 1;
-        } else {
-                ret->n_groups = pod_groups_naming(c, r->o.meta.ns, r->o.meta.name, a, &ret->groups);
-        }
+        ret->n_groups = groups_of(c, r, a, &ret->groups);
         for (size_t i = 0; i < ret->n_groups; i++) {
                 int64_t since = undone_since(c, UNRESERVED, r->o.meta.uid, ret->groups[i].uid);
                 ret->unreserved = since > ret->unreserved ? since : ret->unreserved;

@@ -281,6 +281,12 @@ static void a_foreign_claim_with_the_name_of_the_shared_claim_is_named(void **st
                 "'gpu','exactly':{'deviceClassName':'gpu.nvidia.com'}}]}},'status':{}}");
         put_pod(NAMES("train"), "a0", "'phase':'Running'" RUNS);
         why("train-0", COMMAND_PROBLEM, "ResourceClaimNameTaken", "did not create the claim train");
+        cluster_put(cluster, &kube_resource_claims,
+                    "{'metadata':{'namespace':'team-b','name':'train','deletionTimestamp':"
+                    "'2026-11-27T11:59:50Z'},'spec':{'devices':{}},'status':{}}");
+        put_pod(NAMES("train"), NULL, "'phase':'Pending'");
+        why("train-0", COMMAND_PROBLEM, "ResourceClaimTerminating",
+            "the claim train, which is being deleted,");
 }
 
 static void a_computedomain_that_is_being_deleted_creates_no_claim(void **state) {
@@ -301,6 +307,10 @@ static void a_missing_claim_template_of_a_rack_is_explained(void **state) {
         cluster_put(cluster, &kube_namespaces, "{'metadata':{'name':'team-b','labels':{}}}");
         why("train-0", COMMAND_PROBLEM, "ClaimTemplateNotFound",
             "kubectl label namespace team-b " CD_LABEL_RACK_DOMAINS "=enabled");
+        cluster_put(cluster, &kube_namespaces,
+                    "{'metadata':{'name':'team-b','labels':{'" CD_LABEL_RACK_DOMAINS "':'true'}}}");
+        why("train-0", COMMAND_PROBLEM, "RackDomainsLabelInvalid", "of namespace team-b has the value");
+        cluster_put(cluster, &kube_namespaces, "{'metadata':{'name':'team-b','labels':{}}}");
         cluster_event(cluster, "Namespace", NULL, "team-b", REASON_TOO_MANY_RACK_DOMAINS,
                       "no ComputeDomain is created here for rack r7");
         why("train-0", COMMAND_PROBLEM, "TooManyRackDomains", "for rack r7");
