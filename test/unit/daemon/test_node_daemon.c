@@ -92,6 +92,7 @@ static void a_terminating_daemon_serves_claims_whose_grants_were_removed(void **
         grant(A, true);
         kill(program_pid, SIGTERM);
         assert_true(within(5000, ready_and_terminating));
+        assert_false(within(300, exited)); /* it has read the grant */
         remove_folder_of_a();
         assert_false(within(300, exited));
         assert_true(within(5000, ready_and_terminating));
