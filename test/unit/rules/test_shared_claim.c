@@ -9,6 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "api/names.h"
+#include "api/reasons.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -164,6 +166,52 @@ static void a_group_on_one_node_is_described_with_its_remedy(void **state) {
         assert_non_null(strstr(on_one_node(true, "gang", all), both));
 }
 
+/* ---- nodes that offer the device ---- */
+
+static void assert_reach(const char *reason, enum shared_claim_reach reach, const char *status,
+                         const char *was) {
+        struct cd_condition conditions[] = {
+                { .type = CONDITION_READY, .status = "True", .reason = REASON_NO_CHANNEL_OFFERED },
+                { .type = CONDITION_SHARED_CLAIM_AVAILABLE, .status = status, .reason = was },
+        };
+        const struct compute_domain cd = { .conditions = conditions, .n_conditions = status ? 2 : 1 };
+        const char *found = NULL, *message = NULL;
+        assert_int_equal(shared_claim_is_reachable(&cd, reach, &found, &message), !reason);
+        assert_true(streq(found, reason));
+        assert_int_equal(message == NULL, !reason);
+        assert_ptr_equal(shared_claim_condition(&cd), status ? &conditions[1] : NULL);
+}
+
+static void a_claim_is_reachable_if_a_node_offers_the_device(void **state) {
+        assert_reach(NULL, SHARED_REACH_NODES, NULL, NULL);
+        assert_reach(NULL, SHARED_REACH_NODES, "False", REASON_NO_CHANNEL_OFFERED);
+        assert_reach(REASON_NO_CHANNEL_OFFERED, SHARED_REACH_NONE, NULL, NULL);
+        assert_reach(REASON_NO_CHANNEL_OFFERED, SHARED_REACH_NONE, "True", "Available");
+}
+
+static void an_unknown_reach_leaves_the_condition(void **state) {
+        assert_reach(NULL, SHARED_REACH_UNKNOWN, "True", "Available");
+        assert_reach(REASON_NO_CHANNEL_OFFERED, SHARED_REACH_UNKNOWN, "False", REASON_NO_CHANNEL_OFFERED);
+        assert_reach(REASON_SHARED_CLAIM_PENDING, SHARED_REACH_UNKNOWN, "False", REASON_SHARED_CLAIM_PENDING);
+        assert_reach(REASON_SHARED_CLAIM_PENDING, SHARED_REACH_UNKNOWN, NULL, NULL);
+}
+
+/* ---- claims that are being deleted ---- */
+
+static void a_terminating_claim_is_described_with_the_finalizers_of_others(void **state) {
+        static const char *const finalizers[] = { CD_FINALIZER, "a.example.com/x", "b.example.com/y" };
+        assert_string_equal(shared_claim_terminating("ns", "train", finalizers, 1, arena),
+                            "ResourceClaim ns/train is being deleted. The driver creates it again when all pods "
+                            "that use it have ended");
+        const char *two = shared_claim_terminating("ns", "train", finalizers, 2, arena);
+        assert_non_null(strstr(two, "have ended and these finalizers are removed: "));
+        assert_non_null(strstr(two, "a.example.com/x"));
+        assert_null(strstr(two, "b.example.com/y"));
+        assert_null(strstr(two, CD_FINALIZER));
+        assert_non_null(
+                strstr(shared_claim_terminating("ns", "train", finalizers, 3, arena), "b.example.com/y"));
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
         const struct CMUnitTest tests[] = {
@@ -177,6 +225,9 @@ int main(void) {
                 T(a_claim_is_allocated_again_after_a_pause),
                 T(a_deleted_claim_is_released_after_its_last_pod),
                 T(a_group_on_one_node_is_described_with_its_remedy),
+                T(a_claim_is_reachable_if_a_node_offers_the_device),
+                T(an_unknown_reach_leaves_the_condition),
+                T(a_terminating_claim_is_described_with_the_finalizers_of_others),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
