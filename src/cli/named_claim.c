@@ -121,13 +121,15 @@ bool named_claim_diagnose_taken(struct pod_case *c) {
         if (!c->named || c->named->o.meta.deleted || !c->claim ||
             streq(claim_domain_owner(&c->claim->claim), c->named->o.meta.uid))
                 return false;
-        bool ends = c->claim->claim.o.meta.deleted;
-        diagnosis_add(c->d,
-                      reason_find(REASON_OF_COMPUTE_DOMAIN,
-                                  ends ? REASON_CLAIM_TERMINATING : REASON_CLAIM_NAME_TAKEN),
-                      NULL,
-                      "the driver did not create the claim %s%s for ComputeDomain %s, which needs that name",
-                      c->asks->claim, ends ? ", which is being deleted," : "", c->named->o.meta.name);
+        if (c->claim->claim.o.meta.deleted)
+                diagnosis_add(c->d, reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_CLAIM_TERMINATING), NULL,
+                              "a claim with the name %s, which ComputeDomain %s needs, is being deleted",
+                              c->asks->claim, c->named->o.meta.name);
+        else
+                diagnosis_add(c->d, reason_find(REASON_OF_COMPUTE_DOMAIN, REASON_CLAIM_NAME_TAKEN), NULL,
+                              "the driver did not create the claim %s for ComputeDomain %s, which needs that "
+                              "name",
+                              c->asks->claim, c->named->o.meta.name);
         return true;
 }
 

@@ -74,23 +74,33 @@ static bool diagnose_rack_name(struct pod_case *c, const char *rack) {
         return true;
 }
 
+/* Whether an Event of such an object explains why the rack has no ComputeDomain. name, reason: NULL: any. */
+static bool diagnose_rack_event(struct pod_case *c, const char *kind, const char *name, unsigned of,
+                                const char *reason, const char *rack) {
+        const struct event_object **list;
+        view_read(c->v, VIEW_EVENTS, "default"); /* of objects without a namespace */
+        for (size_t i = 0, n = view_events(c->v, kind, NULL, name, NULL, &list); i < n; i++) {
+                const struct reason *r = reason_find(of, list[i]->reason);
+                if (!r || (reason && !streq(reason, list[i]->reason)) || !list[i]->message ||
+                    !strstr(list[i]->message, rack))
+                        continue;
+                diagnosis_add(c->d, r, NULL, "%s", list[i]->message);
+                return true;
+        }
+        return false;
+}
+
 /* Why the namespace has no ComputeDomain for the rack whose claim template the pod names. */
 static bool diagnose_rack_template(struct pod_case *c) {
         const char *ns = c->pod->o.meta.ns, *name = c->template_name, *rack;
-        const struct event_object **list;
         if (!str_starts(name, RACK_TEMPLATE_PREFIX))
                 return false;
         rack = name + strlen(RACK_TEMPLATE_PREFIX);
         if (diagnose_rack_name(c, rack))
                 return true;
-        view_read(c->v, VIEW_EVENTS, "default"); /* of Namespaces */
-        for (size_t i = 0, n = view_events(c->v, "Namespace", NULL, ns, NULL, &list); i < n; i++) {
-                const struct reason *r = reason_find(REASON_OF_NAMESPACE, list[i]->reason);
-                if (!r || !list[i]->message || !strstr(list[i]->message, rack))
-                        continue;
-                diagnosis_add(c->d, r, NULL, "%s", list[i]->message);
+        if (diagnose_rack_event(c, "Namespace", ns, REASON_OF_NAMESPACE, NULL, rack) ||
+            diagnose_rack_event(c, "Node", NULL, REASON_OF_NODE, REASON_TOO_MANY_RACKS_OF_NODE, rack))
                 return true;
-        }
         view_find_driver(c->v);
         view_read_one(c->v, VIEW_NAMESPACES, NULL, ns);
         const struct namespace_object *o = view_find(c->v, VIEW_NAMESPACES, NULL, ns);

@@ -258,7 +258,7 @@ static int events_by_time(const void *x, const void *y) {
 static bool event_is_about(const struct event_object *e, const char *kind, const char *ns, const char *name,
                            const char *uid) {
         /* A kubelet names its Node as the UID. Events of an object without a namespace name none. */
-        return streq(e->name, name) && streq(e->kind, kind) && (!ns || streq(e->ns, ns)) &&
+        return (!name || streq(e->name, name)) && streq(e->kind, kind) && (!ns || streq(e->ns, ns)) &&
                (!uid || !e->uid || streq(e->uid, uid) || streq(kind, "Node"));
 }
 

@@ -126,7 +126,7 @@ const char *view_gpus_only(const struct view *v);
 const void *view_find(const struct view *v, enum view_kind k, const char *ns, const char *name);
 const void *view_find_uid(const struct view *v, enum view_kind k, const char *uid);
 /* The Events of an object, the newest first. Returns their number; *ret is in the arena. `uid` may be NULL.
- */
+ * `name` NULL: of all objects of the kind. */
 size_t view_events(const struct view *v, const char *kind, const char *ns, const char *name, const char *uid,
                    const struct event_object ***ret);
 /* The newest Event of an object with this reason; NULL: none. */

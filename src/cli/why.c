@@ -43,13 +43,14 @@ static void diagnose_other(struct diagnosis *d, struct pod_case *c) {
 }
 
 /* A pod that is being deleted: its claim must be unprepared by the plugin of its node. */
-static void diagnose_terminating(struct diagnosis *d, const struct pod_object *p) {
+static void diagnose_terminating(struct diagnosis *d, const struct pod_case *c) {
+        const struct pod_object *p = c->pod;
         int64_t since = d->v->source->now - p->o.meta.deleted; /* negative: in its grace period */
         diagnosis_line(d, TERM_WAIT, "pod", "is being deleted%s%s",
                        p->n_finalizers ? ", with the finalizer " : "",
                        p->n_finalizers ? p->finalizers[0] : "");
-        /* Without ComputeDomains, the claims are of other drivers. */
-        if (p->node && p->n_claims && since > 30 && !view_gpus_only(d->v) && plugin_diagnose(d, p->node))
+        bool ours = p->n_claims && (c->asks || !view_gpus_only(d->v));
+        if (p->node && ours && since > 30 && plugin_diagnose(d, p->node))
                 return;
         d->fine = true;
         const struct event_object *evicted =
@@ -73,7 +74,7 @@ static void diagnose_found(struct diagnosis *d, const struct pod_object *p) {
                                   term_shell_word(d->a, p->o.meta.name), term_shell_word(d->a, p->o.meta.ns));
         pod_case_make(d, p, &c);
         if (p->o.meta.deleted) {
-                diagnose_terminating(d, p);
+                diagnose_terminating(d, &c);
         } else if (streq(p->phase, "Succeeded") || streq(p->phase, "Failed")) {
                 diagnosis_line(d, TERM_WAIT, "pod", "has ended%s%s", p->reason ? ": " : "",
                                p->reason ? p->reason : "");

@@ -740,6 +740,7 @@ static void print(void *u, const void *before, unsigned step, const void *after,
 }
 
 void world_describe(struct run *r, struct search_world *ret) {
+        BUG_ON(r->row->late_prepares && r->row->late_plugin);
         *ret = (struct search_world){ .name = r->row->name,
                                       .size = sizeof(struct world),
                                       .steps = r->steps,

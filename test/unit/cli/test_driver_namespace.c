@@ -375,7 +375,13 @@ static void why_names_a_release_for_gpus_only(void **state) {
                 "{'metadata':{'namespace':'team-b','name':'train-0','deletionTimestamp':'2026-11-27T11:55:"
                 "00Z','deletionGracePeriodSeconds':30},'spec':{'nodeName':'a0','containers':[],"
                 "'resourceClaims':[{'name':'gpu','resourceClaimName':'gpu'}]},'status':{'phase':'Running'}}");
+#define CLAIM_OF(class)                                                                                      \
+        "{'metadata':{'namespace':'team-b','name':'gpu'},'spec':{'devices':{'requests':[{'name':'c',"        \
+        "'exactly':{'deviceClassName':'" class "'}}]}},'status':{}}"
+        cluster_put(cluster, &kube_resource_claims, CLAIM_OF("gpu.nvidia.com"));
         run_has(&command_why, "train-0", COMMAND_FINE, "delay the deletion");
+        cluster_put(cluster, &kube_resource_claims, CLAIM_OF(CD_CLASS_CHANNEL));
+        run_has(&command_why, "train-0", COMMAND_PROBLEM, text);
         cluster_fail(cluster, &kube_compute_domains, ERR_NOT_FOUND, "no such kind");
         run_has(&command_status, NULL, COMMAND_PROBLEM,
                 "The cluster has no ComputeDomains: DaemonSet gpus in nvidia-compute-domains allocates only "

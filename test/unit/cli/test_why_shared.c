@@ -286,7 +286,7 @@ static void a_foreign_claim_with_the_name_of_the_shared_claim_is_named(void **st
                     "'2026-11-27T11:59:50Z'},'spec':{'devices':{}},'status':{}}");
         put_pod(NAMES("train"), NULL, "'phase':'Pending'");
         why("train-0", COMMAND_PROBLEM, "ResourceClaimTerminating",
-            "the claim train, which is being deleted,");
+            "which ComputeDomain train needs, is being deleted");
 }
 
 static void a_computedomain_that_is_being_deleted_creates_no_claim(void **state) {
@@ -310,6 +310,9 @@ static void a_missing_claim_template_of_a_rack_is_explained(void **state) {
         cluster_put(cluster, &kube_namespaces,
                     "{'metadata':{'name':'team-b','labels':{'" CD_LABEL_RACK_DOMAINS "':'true'}}}");
         why("train-0", COMMAND_PROBLEM, "RackDomainsLabelInvalid", "of namespace team-b has the value");
+        cluster_event(cluster, "Node", NULL, "n1", REASON_TOO_MANY_RACKS_OF_NODE,
+                      "rack r7 gets no ComputeDomain");
+        why("train-0", COMMAND_PROBLEM, "TooManyRacksOfNode", "rack r7 gets no ComputeDomain");
         cluster_put(cluster, &kube_namespaces, "{'metadata':{'name':'team-b','labels':{}}}");
         cluster_event(cluster, "Namespace", NULL, "team-b", REASON_TOO_MANY_RACK_DOMAINS,
                       "no ComputeDomain is created here for rack r7");
