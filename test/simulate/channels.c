@@ -111,12 +111,20 @@ static void on_plugin(void *u) {
         plugin_stop((unsigned)(uintptr_t)u);
 }
 
+static int64_t restarted_ms; /* when the last program has restarted */
+
 /* Each program restarts with the value that is configured then, some later than others. */
 static void restart_all(int64_t within_ms) {
+        if (restarted_ms < sim_now_ms() + within_ms)
+                restarted_ms = sim_now_ms() + within_ms;
         for (unsigned i = 0; i < REPLICAS; i++)
                 sim_at(sim_now_ms() + sim_between(0, within_ms), on_replica, (void *)(uintptr_t)i);
         for (unsigned i = 0; i < world_nodes(); i++)
                 sim_at(sim_now_ms() + sim_between(0, within_ms), on_plugin, (void *)(uintptr_t)i);
+}
+
+bool channels_restart(void) {
+        return sim_now_ms() < restarted_ms;
 }
 
 static void on_change(void *u) {

@@ -15,6 +15,8 @@ void channels_use(unsigned n_domains, bool standing);
 /* Enables changes of the isolation during the storm; at first it is "domain". The functions below then answer
  * for the present configuration, and each claim has the isolation of its template. */
 void channels_use_changes(unsigned n_domains);
+/* Returns whether programs still restart because of such a change. */
+bool channels_restart(void);
 bool channels_change(void);
 void channels_begin(void);
 void channels_calm(void);

@@ -127,6 +127,8 @@ static bool release(struct user_pod *p) {
                 return false;
         p->prepares = p->unprepares = false;
         p->held.next_ms = 0;
+        if (!i && p->held.state == HELD_PREPARED)
+                held_leave(&p->held); /* the Unprepare of another pod has removed the entry */
         if (!i || (!old && !refers(i, p)))
                 return true;
         if (i->n_pods > 1) {

@@ -129,6 +129,8 @@ static void look(void *u) {
         case FORMS:
                 /* A restore may last longer than the storm. What its recount writes is not a write without a cause. */
                 text = str_or(world_misses(), replicas_misses());
+                if (!text && channels_restart())
+                        text = "programs restart with another isolation";
                 if (!text) {
                         run.formed_ms = settle_ms - (run.until_ms - now);
                         enter(QUIET, quiet_ms);
