@@ -51,7 +51,7 @@ no_daemon_claims() {
 	no_daemon_claims
 	follow '## What stays' 1
 	[[ -z $(k get nodes -l nvidia.com/gpu.clique -o name) && $(k get nodes -o json) != *resource.nvidia.com/* ]]
-	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock unprepared-daemon-claims' ]]
+	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock registered unprepared-daemon-claims' ]]
 	follow '## Uninstall' 2
 	! k get computedomains -A || false
 	! k get computedomainfabrics || false
@@ -142,7 +142,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	eventually 60 no_slices_of_gpus
 	[[ -z $(k get deviceclasses -o name) ]]
 	no_gpu_files 1
-	[[ $("$cluster/node" 1 ls "$gpu_plugin_dir" | sed 's/^cdi-hook-[0-9a-f]*$/cdi-hook/' | xargs) == 'cdi-hook checkpoint.json pu.lock' ]]
+	[[ $("$cluster/node" 1 ls "$gpu_plugin_dir" | sed 's/^cdi-hook-[0-9a-f]*$/cdi-hook/' | xargs) == 'cdi-hook checkpoint.json pu.lock registered' ]]
 	with_driver 3 --set resources.gpus.enabled=true
 	gpu_pod w '[{name: gpu, resourceClaimTemplateName: one}]' '' 1
 	running w
