@@ -278,7 +278,8 @@ static void follow_fabric(const struct cd *cd) {
                 fabric_watch_follow(cd->o.fabric, f->usable && has_daemon(cd) ? f->fabric.clique_id : "");
 }
 
-/* A kept Prepare may have failed before it got a grant. */
+/* A kept Prepare may have failed before it got a grant. Its ComputeDomain is followed after the check that it
+ * is in the namespace of the claim. */
 static void watch_domains(const struct cd *cd) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         const struct op_list *kept = &cd->claims->failed;
@@ -294,7 +295,7 @@ static void watch_domains(const struct cd *cd) {
         TAILQ_FOREACH (op, kept, link) {
                 for (size_t i = 0; !mode_is_standing(cd->o.mode) && i < op->n_requests; i++) {
                         const struct cd_request *w = cd_request_of(&op->requests[i]);
-                        if (!w->is_daemon)
+                        if (!w->is_daemon && w->domain_name)
                                 domains[n++] = w->config.domain_id;
                 }
         }
@@ -384,7 +385,8 @@ static void note_waiting(const struct cd *cd) {
 /* The allocation of a shared claim names no node, so the plugin reports for which ComputeDomains such claims
  * wait here. Prepares that failed and wait for a retry count, too: otherwise each retry of the kubelet would
  * change the report twice, and a start gate, which needs the nodes of all claims at the same time, could stay
- * closed. */
+ * closed. A claim that is known only from its record does not count, because its pod may not exist any more.
+ */
 static void ask_for_shared(const struct cd *cd) {
         const struct op_list *const lists[] = { &cd->claims->ops, &cd->claims->failed };
         const struct op *op;
@@ -394,7 +396,7 @@ static void ask_for_shared(const struct cd *cd) {
                 return;
         for (size_t l = 0; l < ARRAY_LEN(lists); l++)
                 TAILQ_FOREACH (op, lists[l], link) {
-                        bool waits = op->phase == OP_WAITING || op->phase == OP_FAILED;
+                        bool waits = op->phase == OP_WAITING || (op->phase == OP_FAILED && !op->of_record);
                         for (size_t i = 0; waits && i < op->n_requests; i++) {
                                 const struct cd_request *w = cd_request_of(&op->requests[i]);
                                 if (!w->is_shared || !w->domain_name)

@@ -37,9 +37,11 @@ struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid) {
 struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
                                         const char *name, struct str status) {
         struct checkpoint_claim *old = checkpoint_find(c, uid);
+        uint64_t answered_ms = old ? old->answered_ms : 0;
         if (old)
                 checkpoint_drop(c, old);
         struct checkpoint_claim *claim = checkpoint_add(c, uid);
+        claim->answered_ms = answered_ms;
         claim->ns = arena_strdup(claim->arena, ns);
         claim->name = arena_strdup(claim->arena, name);
         if (status.n)

@@ -98,8 +98,8 @@ void checkpoint_done(struct checkpoint *c); /* empties the table, which keeps co
 struct checkpoint_claim *checkpoint_find(const struct checkpoint *c, const char *uid);
 /* Adds an entry in state STARTED without further data; the UID must be new. */
 struct checkpoint_claim *checkpoint_add(struct checkpoint *c, const char *uid);
-/* Adds an entry in state STARTED with this data, and replaces an existing entry. So the arguments must not
- * point into the existing entry. */
+/* Adds an entry in state STARTED with this data, and replaces an existing entry except its `answered_ms`. So
+ * the arguments must not point into the existing entry. */
 struct checkpoint_claim *checkpoint_put(struct checkpoint *c, const char *uid, const char *ns,
                                         const char *name, struct str status);
 /* Fills `devices` and `prepared`; copies its arguments. */

@@ -61,7 +61,8 @@ static void fetch_on_claim(void *u, yyjson_val *obj, const struct err *error) {
         op->arena = arena_new(4096);
         if (fetch_take(op, obj, &e) < 0) {
                 op->verdict = VERDICT_REFUSE;
-                node_metrics_error(op->c->o.metrics, true, false);
+                if (!op->kept)
+                        node_metrics_error(op->c->o.metrics, true, false);
                 op_fail(op, e.msg);
                 return;
         }

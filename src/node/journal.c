@@ -94,16 +94,24 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
                 *ret = JOURNAL_CORRUPT;
                 return 0;
         }
+        bool first = !j->was_read;
         j->seen = now;
         j->stale = false;
+        j->was_read = true;
         if (table.boot_id[0] && !streq(table.boot_id, j->boot_id)) {
-                checkpoint_done(&j->earlier);
-                j->earlier = table;
+                if (first)
+                        j->earlier = table;
+                else
+                        checkpoint_done(&table);
                 empty_table(j);
                 *ret = JOURNAL_REBOOTED;
                 return 0;
         }
         /* Old versions wrote no boot ID: their claims count as claims of this boot. */
+        for (struct checkpoint_claim *claim = table.claims; claim; claim = claim->hh.next) {
+                const struct checkpoint_claim *old = checkpoint_find(&j->table, claim->uid);
+                claim->answered_ms = old ? old->answered_ms : 0;
+        }
         checkpoint_done(&j->table);
         j->table = table;
         memcpy(j->table.boot_id, j->boot_id, sizeof j->boot_id);

@@ -20,14 +20,15 @@
 struct journal {
         char *path;
         struct checkpoint table; /* as of the last sync or write */
-        /* The claims of the earlier boot, after JOURNAL_REBOOTED. Nothing of them exists any more. The owner
-         * empties it when it no longer needs their names. */
+        /* The claims of the earlier boot, if the first file that this process has read is of that boot.
+         * Nothing of them exists any more. The owner empties it when it no longer needs their names. */
         struct checkpoint earlier;
-        char boot_id[37];        /* the ID of this boot */
-        struct stat seen;        /* describes the file with the content of `table`; st_ino 0: there is none */
-        bool stale;              /* the table differs from the file, or may differ */
-        bool storing;            /* a write is in progress, between journal_begin() and journal_end() */
-        bool touched;            /* the file changed during the write */
+        bool was_read;    /* this process has read a valid file */
+        char boot_id[37]; /* the ID of this boot */
+        struct stat seen; /* describes the file with the content of `table`; st_ino 0: there is none */
+        bool stale;       /* the table differs from the file, or may differ */
+        bool storing;     /* a write is in progress, between journal_begin() and journal_end() */
+        bool touched;     /* the file changed during the write */
         struct watch_file watch;
         void (*changed)(void *u);
         void *u;
@@ -37,8 +38,7 @@ struct journal {
 enum journal_event {
         JOURNAL_SAME,     /* no other process has written the file */
         JOURNAL_READ,     /* the file has been read, possibly again */
-        JOURNAL_REBOOTED, /* the file is of another boot: the table is empty now, and `earlier` has the
-                             content of the file */
+        JOURNAL_REBOOTED, /* the file is of another boot: the table is empty now */
         JOURNAL_MISSING,  /* the file does not exist: the table is unchanged and must be written */
         JOURNAL_CORRUPT,  /* as MISSING, but the file exists and is not a valid checkpoint. It is kept under
                              another name (*ret_aside, the caller frees it) */

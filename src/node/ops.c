@@ -214,7 +214,10 @@ void op_keep(struct op *op, const char *msg) {
                 ops_log_failure(op, msg);
                 op_answer_failed(op, msg);
         }
-        ops_count(op, false);
+        if (op->of_record)
+                node_metrics_pending(op->c->o.metrics, true, -1);
+        else
+                ops_count(op, false);
         if (op->phase != OP_FETCHING && op->progress >= OP_FETCHED)
                 op_set_phase(op, OP_FAILED);
         TAILQ_REMOVE(&op->c->ops, op, link);

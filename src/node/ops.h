@@ -89,6 +89,7 @@ struct op {
         bool worked, unworked;  /* work() and unwork() have finished */
         bool late;              /* its caller has left, or has got an error, while it was busy */
         bool kept;              /* see op_keep() */
+        bool of_record;         /* kept: made from the record of a claim, whose pod may not exist any more */
         bool retry_any;         /* kept: the cause is gone when the Prepare can wait again */
         bool retry_asked;       /* kept: the kubelet has been asked to retry */
         bool retry_over;        /* kept: it is about to be freed */
@@ -155,8 +156,8 @@ void op_answer_failed(struct op *op, const char *msg); /* only sends the answer;
 void op_drop(struct op *op);                           /* ends the operation without an answer; counted as
                                                           failed */
 /* Answers a Prepare as op_fail() does, or without an answer if msg is NULL, but keeps it in `failed` until
- * its cause is gone. If it is being read, it continues to be read; if it has not been read, the caller starts
- * that. It never gets into a batch again. */
+ * its cause is gone. It counts as failed except if it is `of_record`. If it is being read, it continues to be
+ * read; if it has not been read, the caller starts that. It never gets into a batch again. */
 void op_keep(struct op *op, const char *msg);
 /* Marks that no caller waits for the operation any more. The operation is completed nevertheless. */
 void op_detach(struct op *op);

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "kube/backoff.h"
 #include "kube/kube_pages.h"
 #include "node/fetch.h"
 #include "node/prepare_verdict.h"
@@ -37,8 +38,9 @@ struct retry_list {
 
 struct retry {
         struct claims *c;
-        struct loop_timer timer; /* fires when the first pause ends for which a claim waits */
-        uint64_t timer_ms;       /* when it fires */
+        struct loop_timer timer;  /* fires when the first pause ends for which a claim waits */
+        uint64_t timer_ms;        /* when it fires */
+        struct loop_timer recent; /* fires a while after a registration */
         struct loop_turn sweep;
         LIST_HEAD(, retry_pod) pods;
         LIST_HEAD(, retry_patch) patches;
@@ -266,9 +268,9 @@ static bool retry_ask(struct retry *r, const struct op *op) {
                 begin_pause(r, x->uid, now);
                 if (many && !is_group)
                         continue;
-                log_info("the kubelet can retry: the cause of the failure is gone",
-                         kv_str("namespace", op->ns), kv_str("claim", op->name),
-                         kv_str(is_group ? "podGroup" : "pod", x->name), kv_str("was", op->msg));
+                log_info("asking the kubelet to call Prepare again", kv_str("namespace", op->ns),
+                         kv_str("claim", op->name), kv_str(is_group ? "podGroup" : "pod", x->name),
+                         kv_str("was", op->msg));
                 if (is_group)
                         list_waiting(r, op->ns, true, x->name);
                 else
@@ -348,7 +350,7 @@ static void keep_recorded(struct claims *c, const struct checkpoint_claim *e, co
         if (!e->ns || !*e->ns || !e->name || !*e->name || kept_of(c, e->uid) || is_off(c->retry))
                 return;
         struct op *op = op_new(c, NULL, false, &(struct dra_claim){ e->ns, e->name, e->uid }, NULL);
-        op->retry_any = true;
+        op->of_record = op->retry_any = true;
         snprintf(op->msg, sizeof op->msg, "%s", msg);
         op_keep(op, NULL);
         keep(op);
@@ -361,20 +363,21 @@ static bool is_recent(const struct claims *c, const struct checkpoint_claim *e) 
 }
 
 void retry_succeeded(struct claims *c, const char *uid) {
-        keep_recorded(c, checkpoint_find(&c->journal.table, uid), "the Prepare took too long");
+        struct op *kept = kept_of(c, uid);
+        if (kept) /* for several pods: an earlier request had no effect on one of them */
+                kept->retry_asked = false;
+        else
+                keep_recorded(c, checkpoint_find(&c->journal.table, uid), "the Prepare took too long");
 }
 
 void retry_registered(struct claims *c) {
         const struct checkpoint_claim *e;
         struct op *op;
         for (e = c->journal.table.claims; e; e = e->hh.next) {
-                if (ops_active(c, e->uid))
-                        continue;
-                if (e->state == CHECKPOINT_STARTED)
+                if (e->state == CHECKPOINT_STARTED && !ops_active(c, e->uid))
                         keep_recorded(c, e, "its Prepare did not finish before the plugin was registered");
-                else if (is_recent(c, e))
-                        keep_recorded(c, e, "another plugin of the node may not have been registered");
         }
+        loop_timer_start(&c->retry->recent, backoff_spread(RETRY_REGISTERED_MS));
         for (e = c->journal.earlier.claims; e; e = e->hh.next) {
                 if (e->state != CHECKPOINT_ABORTED && !checkpoint_find(&c->journal.table, e->uid) &&
                     !ops_active(c, e->uid))
@@ -384,6 +387,14 @@ void retry_registered(struct claims *c) {
         /* The kubelet did not call the plugin after an earlier request. */
         TAILQ_FOREACH (op, &c->failed, link) {
                 op->retry_asked = false;
+        }
+}
+
+static void on_recent(void *u) {
+        struct claims *c = u;
+        for (const struct checkpoint_claim *e = c->journal.table.claims; e; e = e->hh.next) {
+                if (is_recent(c, e) && !ops_active(c, e->uid))
+                        keep_recorded(c, e, "another plugin of the node may not have been registered");
         }
 }
 
@@ -434,6 +445,7 @@ struct retry *retry_new(struct claims *c) {
         LIST_INIT(&r->patches);
         LIST_INIT(&r->lists);
         loop_timer_init(&r->timer, c->o.loop, on_pause_end, r);
+        loop_timer_init(&r->recent, c->o.loop, on_recent, c);
         loop_turn_init(&r->sweep, c->o.loop, retry_sweep, r);
         return r;
 }
@@ -454,6 +466,7 @@ void retry_free(struct retry *r) {
                 free(pod);
         }
         loop_timer_done(&r->timer);
+        loop_timer_done(&r->recent);
         loop_turn_done(&r->sweep);
         free(r);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* retry: asks the kubelet to retry a Prepare that has failed, as soon as the cause is gone.
+/* retry: asks the kubelet to call Prepare again: as soon as the cause of a failed Prepare is gone, and, after
+ * a registration, for pods that may wait without a failed Prepare of this plugin.
  *
  * A kubelet retries a failed Prepare only at its next regular sync of the pod, after 60 to 90 s
  * (kubernetes#139836; Kubernetes 1.36.3 and 1.37.2 behave the same). It syncs a pod at once when an
@@ -31,6 +32,7 @@ enum {
         RETRY_PODS_MAX = 16,
         RETRY_KEEP_MS = 180000, /* twice the time until the kubelet retries by itself */
         RETRY_RECENT_MS = 600000,
+        RETRY_REGISTERED_MS = 3000, /* with a jitter of a quarter */
 };
 
 struct retry;
@@ -48,9 +50,10 @@ void retry_fail(struct op *op, const char *msg);
  * - the kept Prepares whose cause is gone;
  * - the claims that are recorded as started, without an operation: of an earlier process, or no longer kept;
  * - the claims of the earlier boot, whose pods the kubelet starts again;
- * - the claims whose Prepare was answered with success in the last RETRY_RECENT_MS. Their pods may wait for
- *   the other plugin, which the kubelet calls after this one. For a pod that runs, the request has no
- *   effect. */
+ * - the claims whose Prepare this process has answered with success in the last RETRY_RECENT_MS. Their pods
+ *   may wait for the other plugin, which the kubelet calls after this one. For a pod that runs, the request
+ *   has no effect. These requests are sent RETRY_REGISTERED_MS after the last registration, so that a restart
+ *   of the kubelet, which registers both plugins, causes one request. */
 void retry_registered(struct claims *c);
 /* Ends the kept Prepare of the claim. */
 void retry_forget(struct claims *c, const char *uid);

@@ -1,78 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to the kubelet to retry a failed Prepare, when its cause is gone. */
-#include "world/cd_node.h"
+#include "world/cd_retries.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "base/loop.h"
 #include "faults.h"
 #include "node/retry.h"
 
-enum { TIMEOUT_MS = 400 };
 #define READY_IN_B CLIQUE "/" DOMAIN_B "/3/1"
 
-/* ---- pods ---- */
-
-static void put_pod(const char *name, const char *uid) {
-        char json[300];
-        snprintf(json, sizeof json,
-                 "{\"metadata\":{\"namespace\":\"user\",\"name\":\"%s\",\"uid\":\"%s\","
-                 "\"resourceVersion\":\"1\"}}",
-                 name, uid);
-        store_set(&api.store, &kube_pods, "user", name, json);
-}
-
-/* The value of the annotation, "" without one. */
-static const char *asked(const char *name) {
-        static char value[64];
-        const struct object *pod = store_find(&api.store, &kube_pods, "user", name);
-        yyjson_doc *doc = store_read(pod->json, strlen(pod->json));
-        yyjson_val *meta = yyjson_obj_get(yyjson_doc_get_root(doc), "metadata");
-        const char *text =
-                yyjson_get_str(yyjson_obj_get(yyjson_obj_get(meta, "annotations"), CD_ANNOTATION_RETRY));
-        snprintf(value, sizeof value, "%s", str_or(text, ""));
-        yyjson_doc_free(doc);
-        return value;
-}
-
-static bool is_asked(const char *name) {
-        return *asked(name);
-}
-
-/* The kubelet has seen the annotation. */
-static bool take_request(const char *name) {
-        bool is = is_asked(name);
-        put_pod(name, "p");
-        return is;
-}
-
-static void on_time(void *u) {
-        *(bool *)u = true;
-}
-
-static void pass(unsigned ms) {
-        struct loop_timer t;
-        bool over = false;
-        loop_timer_init(&t, &w.loop, on_time, &over);
-        loop_timer_start(&t, ms);
-        while (!over) {
-                world_turn();
-                if (!over)
-                        uv_run(&w.loop, UV_RUN_ONCE);
-        }
-        loop_timer_done(&t);
-        world_turn();
-}
-
 /* ---- claims ---- */
-
-static void fails(const char *name, const char *uid) {
-        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
-        prepare(&op, name, uid);
-        world_wait(&op, FAILED);
-        world_turn();
-}
 
 static void facts_usable(bool usable) {
         w.facts.usable = usable;
@@ -98,35 +37,11 @@ static void claim_of(const char *consumers) {
         api_claim_json("user", "c1", json);
 }
 
-static void prepares(const char *name, const char *uid) {
-        struct dra_op op = { 0 };
-        prepare(&op, name, uid);
-        world_wait(&op, PREPARED);
-}
-
 /* IMEX is READY, but the claim c1 cannot be prepared until facts_usable(true). */
 static void fails_without_driver(void) {
         daemon_ready();
         facts_usable(false);
         fails("c1", CLAIM_1);
-}
-
-static void imex_is_ready(void) {
-        daemon_ready();
-        world_turn();
-}
-
-static int setup_retries(void **state) {
-        if (world_setup(state) < 0)
-                return -1;
-        w.retries = true;
-        world_start(BOOT);
-        api_claim("user", "c1", CLAIM_1, "channel-0", CHANNEL, DOMAIN_A, "");
-        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_A, "");
-        put_pod("pod-c1", "p");
-        put_pod("pod-c2", "p");
-        put_pod("pod-d", "q");
-        return 0;
 }
 
 /* ---- tests ---- */
@@ -187,7 +102,7 @@ static void a_prepare_that_failed_before_it_asked_for_imex_is_retried(void **sta
  * for it */
 static void a_prepare_does_not_wait_for_the_object_of_an_earlier_partition(void **state) {
         (void)state;
-        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        struct dra_op op = { .timeout_ms = RETRIES_TIMEOUT_MS };
         daemon_ready();
         api.holds = &kube_fabrics;
         prepare(&op, "c1", CLAIM_1);
@@ -214,86 +129,6 @@ static void the_kubelet_is_asked_to_retry_when_the_api_server_answers(void **sta
         assert_null(world_entry(w.claims, CLAIM_1));
 }
 
-/* failure: the plugin is killed while a Prepare waits -> the next plugin asks the kubelet to retry [plugin]
- */
-static void the_next_process_asks_for_a_retry_of_unfinished_prepares(void **state) {
-        (void)state;
-        struct dra_op op = { 0 };
-        prepare(&op, "c1", CLAIM_1);
-        world_turn();
-        world_stop(w.claims);
-        world_start(BOOT);
-        world_turn();
-        assert_false(is_asked("pod-c1"));
-        claims_registered(w.claims);
-        world_turn();
-        assert_true(is_asked("pod-c1"));
-}
-
-static void the_plugin_is_registered(void) {
-        claims_registered(w.claims);
-        world_turn();
-}
-
-/* failure: a node reboots -> the plugin asks the kubelet to retry the Prepares that failed before the
- * registration of the plugin [rebooted] */
-static void the_claims_of_an_earlier_boot_are_retried(void **state) {
-        (void)state;
-        daemon_ready();
-        prepares("c1", CLAIM_1);
-        fails("c2", CLAIM_2);
-        world_stop(w.claims);
-        daemon_dies();
-        world_start("33333333-3333-4333-8333-333333333333");
-        world_turn();
-        assert_false(is_asked("pod-c1"));
-        the_plugin_is_registered();
-        pass(RETRY_PAUSE_MAX_MS); /* the pods of this test have the same UID */
-        assert_true(take_request("pod-c1"));
-        assert_true(take_request("pod-c2"));
-        assert_null(world_entry(w.claims, CLAIM_1));
-        /* Once. */
-        pass(RETRY_KEEP_MS + 1000);
-        the_plugin_is_registered();
-        assert_false(is_asked("pod-c1"));
-}
-
-/* failure: the kubelet restarts after a request -> the plugin repeats it when it is registered again [plugin]
- */
-static void a_request_is_repeated_when_the_plugin_is_registered_again(void **state) {
-        (void)state;
-        fails("c1", CLAIM_1);
-        imex_is_ready();
-        assert_true(take_request("pod-c1"));
-        pass(RETRY_PAUSE_MAX_MS);
-        assert_false(is_asked("pod-c1"));
-        the_plugin_is_registered();
-        assert_true(is_asked("pod-c1"));
-}
-
-/* failure: another plugin of a pod is down -> this plugin asks for a retry when that plugin is registered */
-static void recent_prepares_are_retried_at_a_registration(void **state) {
-        (void)state;
-        daemon_ready();
-        prepares("c1", CLAIM_1);
-        assert_false(is_asked("pod-c1"));
-        the_plugin_is_registered();
-        pass(RETRY_PAUSE_MAX_MS); /* the pods of this test have the same UID */
-        assert_true(take_request("pod-c1"));
-        assert_true(TAILQ_EMPTY(&w.claims->failed));
-        assert_int_equal(world_entry(w.claims, CLAIM_1)->state, CHECKPOINT_COMPLETED);
-}
-
-static void older_prepares_are_not_retried_at_a_registration(void **state) {
-        (void)state;
-        daemon_ready();
-        prepares("c1", CLAIM_1);
-        pass(RETRY_RECENT_MS);
-        the_plugin_is_registered();
-        pass(RETRY_PAUSE_MAX_MS);
-        assert_false(is_asked("pod-c1"));
-}
-
 /* failure: the kubelet breaks off a Prepare that waits -> the plugin asks it to retry when the cause is gone
  */
 static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
@@ -312,7 +147,7 @@ static void a_prepare_that_the_kubelet_breaks_off_is_retried(void **state) {
  * to retry [host] */
 static void the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim(void **state) {
         (void)state;
-        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        struct dra_op op = { .timeout_ms = RETRIES_TIMEOUT_MS };
         daemon_ready();
         w.disk_hangs = true;
         faults_hold("fsync");
@@ -362,7 +197,7 @@ static void a_prepare_that_succeeds_after_it_was_broken_off_is_retried(void **st
 
 static void a_late_prepare_is_retried_after_the_pause(void **state) {
         (void)state;
-        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        struct dra_op op = { .timeout_ms = RETRIES_TIMEOUT_MS };
         fails_without_driver();
         facts_usable(true);
         assert_true(take_request("pod-c1"));
@@ -377,7 +212,7 @@ static void a_late_prepare_is_retried_after_the_pause(void **state) {
 /* failure: the disk is slow, and then IMEX is not READY -> the Prepare is retried when IMEX is READY [host] */
 static void a_late_prepare_that_would_wait_is_kept(void **state) {
         (void)state;
-        struct dra_op op = { .timeout_ms = TIMEOUT_MS };
+        struct dra_op op = { .timeout_ms = RETRIES_TIMEOUT_MS };
         hangs(&op, "c1", CLAIM_1);
         world_wait(&op, FAILED);
         disk_continues();
@@ -391,7 +226,7 @@ static void a_late_prepare_that_would_wait_is_kept(void **state) {
  * [host] */
 static void a_prepare_that_never_got_into_a_batch_is_kept(void **state) {
         (void)state;
-        struct dra_op first = { 0 }, second = { .timeout_ms = TIMEOUT_MS };
+        struct dra_op first = { 0 }, second = { .timeout_ms = RETRIES_TIMEOUT_MS };
         daemon_ready();
         hangs(&first, "c2", CLAIM_2);
         prepare(&second, "c1", CLAIM_1);
@@ -407,7 +242,7 @@ static void a_prepare_that_never_got_into_a_batch_is_kept(void **state) {
 /* The claim is prepared, so it is read only for the request. */
 static void a_repeated_prepare_that_never_got_into_a_batch_is_kept(void **state) {
         (void)state;
-        struct dra_op first = { 0 }, second = { .timeout_ms = TIMEOUT_MS };
+        struct dra_op first = { 0 }, second = { .timeout_ms = RETRIES_TIMEOUT_MS };
         daemon_ready();
         prepares("c1", CLAIM_1);
         hangs(&first, "c2", CLAIM_2);
@@ -418,6 +253,19 @@ static void a_repeated_prepare_that_never_got_into_a_batch_is_kept(void **state)
         assert_true(is_asked("pod-c1"));
         world_turn();
         assert_true(TAILQ_EMPTY(&w.claims->failed));
+}
+
+/* failure: a claim names a ComputeDomain of another namespace -> its kept Prepare creates no folder [tenants] */
+static void a_kept_prepare_follows_no_domain_of_another_namespace(void **state) {
+        (void)state;
+        _cleanup_(freep) char *folder = xasprintf("%s/domains/" DOMAIN_B, w.plugin_dir);
+        daemon_ready();
+        api_domain("tenant", "theirs", DOMAIN_B, false);
+        api_claim("user", "c2", CLAIM_2, "channel-0", CHANNEL, DOMAIN_B, "");
+        prepares("c1", CLAIM_1); /* it holds the device */
+        fails("c2", CLAIM_2);
+        assert_false(TAILQ_EMPTY(&w.claims->failed));
+        assert_int_equal(access(folder, F_OK), -1);
 }
 
 static void the_pause_between_two_requests_grows(void **state) {
@@ -536,6 +384,22 @@ static void each_pod_of_a_claim_is_retried(void **state) {
         fails("c1", CLAIM_1);
         imex_is_ready();
         assert_true(is_asked("pod-c1") && is_asked("pod-d"));
+}
+
+/* failure: a claim of several pods is prepared after its call has failed -> the pods are asked again [host] */
+static void each_pod_of_a_claim_is_retried_after_a_late_prepare(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = RETRIES_TIMEOUT_MS };
+        claim_of(TWO_PODS);
+        fails_without_driver();
+        facts_usable(true);
+        assert_true(take_request("pod-c1"));
+        hangs(&op, "c1", CLAIM_1);
+        world_wait(&op, FAILED);
+        pass(RETRY_PAUSE_MAX_MS);
+        assert_false(is_asked("pod-c1"));
+        disk_continues();
+        assert_true(is_asked("pod-c1"));
 }
 
 /* The kubelet syncs each pod by itself. */
@@ -751,18 +615,13 @@ static void a_process_can_end_with_kept_prepares_and_requests(void **state) {
 }
 
 int main(void) {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup_retries, world_teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, retries_setup, world_teardown)
         const struct CMUnitTest tests[] = {
                 T(the_kubelet_is_asked_to_retry_when_imex_is_ready),
                 T(the_kubelet_is_asked_to_retry_when_the_device_is_free),
                 T(a_prepare_that_failed_before_it_asked_for_imex_is_retried),
                 T(a_prepare_does_not_wait_for_the_object_of_an_earlier_partition),
                 T(the_kubelet_is_asked_to_retry_when_the_api_server_answers),
-                T(the_next_process_asks_for_a_retry_of_unfinished_prepares),
-                T(the_claims_of_an_earlier_boot_are_retried),
-                T(a_request_is_repeated_when_the_plugin_is_registered_again),
-                T(recent_prepares_are_retried_at_a_registration),
-                T(older_prepares_are_not_retried_at_a_registration),
                 T(a_prepare_that_the_kubelet_breaks_off_is_retried),
                 T(the_kubelet_is_asked_to_retry_when_the_disk_has_stored_the_claim),
                 T(a_prepare_that_succeeds_after_it_was_broken_off_is_retried),
@@ -770,6 +629,7 @@ int main(void) {
                 T(a_late_prepare_that_would_wait_is_kept),
                 T(a_prepare_that_never_got_into_a_batch_is_kept),
                 T(a_repeated_prepare_that_never_got_into_a_batch_is_kept),
+                T(a_kept_prepare_follows_no_domain_of_another_namespace),
                 T(the_pause_between_two_requests_grows),
                 T(a_cause_that_returns_during_the_pause_sends_no_request),
                 T(a_longer_pause_of_one_pod_does_not_delay_another),
@@ -778,6 +638,7 @@ int main(void) {
                 T(a_claim_of_a_deleted_domain_is_not_retried),
                 T(a_retry_of_the_kubelet_ends_the_wait),
                 T(each_pod_of_a_claim_is_retried),
+                T(each_pod_of_a_claim_is_retried_after_a_late_prepare),
                 T(a_prepare_for_one_pod_does_not_end_the_wait_of_another),
                 T(a_pod_with_another_uid_is_left_alone),
                 T(other_consumers_are_left_alone),

@@ -135,6 +135,26 @@ static void a_shared_claim_that_waits_asks_for_the_channel(void **state) {
         reports("asks", false);
 }
 
+/* failure: a node reboots while a shared claim waits -> it asks again only when the kubelet prepares the
+ * claim [rebooted] */
+static void a_shared_claim_of_an_earlier_boot_does_not_ask(void **state) {
+        struct dra_op gone = { 0 }, op = { 0 };
+        (void)state;
+        world_stop(w.claims);
+        w.retries = true;
+        world_start(BOOT);
+        prepare(&gone, "shared", CLAIM_1);
+        world_turn();
+        world_stop(w.claims);
+        world_start("33333333-3333-4333-8333-333333333333");
+        world_turn();
+        claims_registered(w.claims);
+        world_turn();
+        assert_false(TAILQ_EMPTY(&w.claims->failed));
+        prepare(&op, "other", CLAIM_2);
+        reports("\"asks\":[\"" DOMAIN_B "\"]", true);
+}
+
 /* failure: a Prepare of a shared claim fails -> the node reports its ComputeDomain while the kubelet retries
  */
 static void a_shared_claim_asks_while_the_kubelet_retries(void **state) {
@@ -325,6 +345,7 @@ int main(void) {
                 T(a_shared_claim_gets_the_channel_of_its_ComputeDomain),
                 T(claims_of_several_ComputeDomains_use_the_shared_device_of_a_node),
                 T(a_shared_claim_that_waits_asks_for_the_channel),
+                T(a_shared_claim_of_an_earlier_boot_does_not_ask),
                 T(a_shared_claim_asks_while_the_kubelet_retries),
                 T(a_shared_claim_asks_for_the_channel_after_prepare_has_failed),
                 T(a_local_claim_that_waits_asks_for_nothing),
