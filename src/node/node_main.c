@@ -104,6 +104,8 @@ static void on_registered(void *u, bool ok, const char *error) {
 
 static void on_peer_registered(void *u) {
         const struct node_main *m = u;
+        if (!m->registered) /* then requests have no effect yet */
+                return;
         log_info("the kubelet has registered the other plugin of this node",
                  kv_str("driver", m->driver->peer));
         claims_registered(m->claims);

@@ -470,6 +470,35 @@ static void readyz_names_the_missing_step(void **state) {
         close(metrics_fd);
 }
 
+/* failure: the kubelet registers the other plugin of the node -> a plugin that is registered learns of it */
+static void each_plugin_learns_of_the_registration_of_the_other(void **state) {
+        struct world *w = *state;
+        static const char learned[] = "the kubelet has registered the other plugin of this node";
+        int fd, port = reserve_port(&fd);
+        _cleanup_(freep) char *healthcheck = xasprintf("HEALTHCHECK_PORT=%d", port);
+        _cleanup_(freep) char *own = world_path(w, "plugins/gpu.nvidia.com/registered");
+        struct prober probe = prober_new(w, port);
+        w->env[0] = healthcheck;
+        w->env[1] = "RETRY_PREPARES=true";
+        w->unregistered = true;
+        world_start(w, NULL);
+        probe_until(&probe, "/readyz", "503 not registered with the kubelet yet\n");
+        tree_put(w->dir, "plugins/compute-domain.nvidia.com/registered", "");
+        world_register(w);
+        probe_until(&probe, "/readyz", "200 ok\n");
+        assert_int_equal(access(own, F_OK), 0);
+        assert_null(strstr(buf_str(&w->says), learned)); /* a request would have had no effect */
+        tree_put(w->dir, "plugins/compute-domain.nvidia.com/registered.new", "");
+        _cleanup_(freep) char *new = world_path(w, "plugins/compute-domain.nvidia.com/registered.new");
+        _cleanup_(freep) char *other = world_path(w, "plugins/compute-domain.nvidia.com/registered");
+        assert_int_equal(rename(new, other), 0);
+        UNTIL(w, strstr(buf_str(&w->says), learned));
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+        prober_free(&probe);
+        close(fd);
+}
+
 /* failure: a socket file of a running plugin is removed -> /healthz fails, so that the kubelet restarts the
  * container */
 static void healthz_fails_without_a_socket_file(void **state) {
@@ -555,6 +584,7 @@ int main(int argc, char **argv) {
                 T(a_default_runtime_that_gives_gpus_to_all_pods_is_reported),
                 T(readyz_names_the_missing_step),
                 T(healthz_fails_without_a_socket_file),
+                T(each_plugin_learns_of_the_registration_of_the_other),
                 T(a_used_port_of_the_probes_is_named),
                 T(unsupported_gates_and_options_are_refused_at_the_start),
         };
