@@ -383,16 +383,15 @@ static enum gpu_sharing sharing_of(const struct claim *claim, const struct claim
                        : GPU_EXCLUSIVE;
 }
 
-/* Releases of the Go driver do not record that they have set a time slice. The oldest ones record neither the
- * claim's allocation nor its name. A record that was rebuilt from a CDI file of this driver has the name. */
-static bool may_be_sliced(const struct checkpoint_claim *entry, const struct claim *claim,
-                          const char *device) {
+/* Releases of the Go driver do not record that they have set a time slice. The oldest ones do not record the
+ * claim's allocation. A record that was rebuilt from a CDI file of this driver has no requests. */
+static bool may_be_sliced(const struct claim *claim, const struct node_device *d) {
         for (size_t i = 0; i < claim->n_results; i++) {
                 const struct claim_result *r = &claim->results[i];
-                if (streq(r->device, device) && sharing_of(claim, r) == GPU_TIME_SLICING)
+                if (streq(r->device, d->name) && sharing_of(claim, r) == GPU_TIME_SLICING)
                         return true;
         }
-        return !claim->n_results && !*str_or(entry->name, "");
+        return !claim->n_results && d->requests && *d->requests;
 }
 
 /* What a completed claim has set on a GPU. */
@@ -405,7 +404,7 @@ static enum gpu_sharing set_by(const struct checkpoint_claim *entry, const struc
         const struct claim claim = claim_of(entry->status, a);
         return strstr(d->group_info, "\"timeSliceApplied\":true") ? GPU_TIME_SLICING
                : mps                                              ? GPU_MPS
-               : may_be_sliced(entry, &claim, d->name)            ? GPU_TIME_SLICING
+               : may_be_sliced(&claim, d)                         ? GPU_TIME_SLICING
                                                                   : GPU_EXCLUSIVE;
 }
 

@@ -207,13 +207,17 @@ static void the_compute_mode_is_reset_after_an_mps_claim_of_the_go_driver(void *
 static void a_time_slice_of_a_release_of_the_go_driver_is_reset(void **state) {
         (void)state;
         begin(SHORT, "");
-        for (int oldest = 0; oldest < 2; oldest++) {
+        for (int oldest = 0; oldest < 3; oldest++) {
                 prepared_claim("one");
                 struct checkpoint_claim *entry = checkpoint_find(&node.claims->journal.table, ONE);
                 entry->devices[0].group_info = "{}";
                 if (oldest) {
                         entry->status = STR("{}");
                         entry->ns = entry->name = NULL;
+                }
+                if (oldest == 2) { /* a repeated Prepare adds the name */
+                        prepared_claim("one");
+                        assert_string_equal(entry->name, "one");
                 }
                 unprepared_claim("one");
                 called_with(SET("GPU-0", "1") SET("GPU-0", "0"));
