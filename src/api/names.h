@@ -155,8 +155,8 @@
  * and the message of the Event ComputeDomainDevicesWithheld; absent when it offers them */
 #define IMEX_ANNOTATION_WITHHELD "imex.resource.nvidia.com/withheld"
 /* annotation on Pod (workload, daemon); by plugin, GPU plugin; for kubelet: when the plugin last asked the
- * kubelet to retry a failed Prepare, because the cause is gone. The kubelet syncs a Pod when an annotation
- * changes */
+ * kubelet to call Prepare again: the cause of a failure is gone, or the Pod may wait for a plugin that is
+ * registered now. The kubelet syncs a Pod when an annotation changes */
 #define CD_ANNOTATION_RETRY "resource.nvidia.com/retry-prepare"
 /* annotation on ComputeDomain; by user; for controller, plugin: "true" if its pods start only when all its
  * nodes are connected; "false" or absent otherwise */

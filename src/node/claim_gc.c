@@ -161,7 +161,8 @@ static int remove_leftover(void *u, int folder, const char *name, struct err *e)
 }
 
 /* Removes files of a process that was killed while it wrote. With the node lock held, no process writes now.
- */
+ * Only registration_announce() writes without the lock: then its file is not replaced, the other plugin does
+ * not learn of this registration, and the kubelet retries by itself. */
 static void remove_leftovers(const char *dir, const char *prefix) {
         struct leftovers l = { dir, prefix };
         struct err e;

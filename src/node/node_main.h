@@ -56,8 +56,9 @@ struct node_flags {
                      "limit"),                                                                               \
                 FLAG(STR, "feature-gates", &(f).gates, "feature gates, as Name=true,Name=false"),            \
                 FLAG(BOOL, "retry-prepares", &(f).retries,                                                   \
-                     "when the cause of a failed Prepare is gone, ask the kubelet to retry, by an "          \
-                     "annotation of the pods that wait. The account must be allowed to patch pods"),         \
+                     "ask the kubelet to call Prepare again, by an annotation of the pods: when the cause "  \
+                     "of a failed Prepare is gone, and after a registration, also for pods that may wait "   \
+                     "for another plugin. The account must be allowed to patch pods"),                       \
                 FLAG(STR, "pod-node-selector", &(f).selector,                                                \
                      "nodeSelector and nodeSelectorTerms of this pod, as JSON. The plugin serves its node "  \
                      "until the last claim is unprepared if the Node no longer matches them; empty: it "     \
