@@ -143,6 +143,8 @@ static void recent_prepares_are_known_after_a_write_of_another_process(void **st
         struct claims *other = world_process(BOOT);
         world_turn();
         world_stop(other);
+        claims_renew(w.claims, CLAIM_1);
+        world_turn();
         the_plugin_is_registered();
         pass(2 * RETRY_REGISTERED_MS);
         assert_true(is_asked("pod-c1"));
