@@ -19,7 +19,7 @@ enum {
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
         REMEMBERED_MS = WRITES_INTERVAL_MAX_MS + 2000,
-        COMMON_MAX = KUBE_BULK_MAX - WRITES_URGENT_PLACES, /* writes in flight that are not urgent */
+        CLASS_MAX = KUBE_BULK_MAX - WRITES_RESERVED, /* urgent writes in flight, and others in flight */
 };
 
 /* An object that is being written, was written lately, or cannot be written. */
@@ -66,15 +66,13 @@ struct writes {
         struct writes_options o;
         struct target *targets;
         struct requester *requesters;
-        size_t in_flight, failing; /* targets with an error */
-        unsigned n_common;         /* writes in flight that are not urgent */
+        size_t failing; /* targets with an error */
         struct kube_wants_room room;
-        /* Requesters that found no room, in the order of their requests; [true]: the urgent ones. */
-        struct requesters waiting[2];
         uint64_t round;
-        /* Requesters that were invited in this round and have not arrived yet; and those of them that are not
-         * urgent. */
-        unsigned n_invited, n_invited_common;
+        /* [true]: of urgent requesters, [false]: of the others. */
+        unsigned in_flight[2];
+        struct requesters waiting[2]; /* requesters that found no room, in the order of their requests */
+        unsigned n_invited[2];        /* requesters that were invited in this round, and have not arrived yet */
 };
 
 static void on_room(struct kube_wants_room *r);
@@ -107,19 +105,18 @@ static bool is_invited(const struct writes *w, const struct requester *r) {
 static void arrive(struct writes *w, struct requester *r) {
         if (is_invited(w, r) && !r->arrived) {
                 r->arrived = true;
-                w->n_invited--;
-                w->n_invited_common -= !r->urgent;
+                w->n_invited[r->urgent]--;
         }
 }
 
 static bool has_place(const struct writes *w, bool urgent) {
-        return urgent || w->n_common < COMMON_MAX;
+        return w->in_flight[urgent] < CLASS_MAX;
 }
 
 /* Whether there is room for one more request than those of the invited requesters. */
 static bool has_more_room(const struct writes *w, bool urgent) {
-        return kube_room(w->o.client) > w->n_invited &&
-               (urgent || w->n_common + w->n_invited_common < COMMON_MAX);
+        return kube_room(w->o.client) > w->n_invited[false] + w->n_invited[true] &&
+               w->in_flight[urgent] + w->n_invited[urgent] < CLASS_MAX;
 }
 
 static void invite(struct writes *w, struct requester *r) {
@@ -127,15 +124,19 @@ static void invite(struct writes *w, struct requester *r) {
         r->waits = false;
         r->invited = w->round;
         r->arrived = false;
-        w->n_invited++;
-        w->n_invited_common += !r->urgent;
+        w->n_invited[r->urgent]++;
         work_queue_add(w->o.queue, r->key);
+}
+
+/* Whether requesters of the class wait only for room in the client. */
+static bool lacks_room(const struct writes *w, bool urgent) {
+        return !TAILQ_EMPTY(&w->waiting[urgent]) && has_place(w, urgent);
 }
 
 /* Waits for room in the client. While requesters lack only a place, the client would call in each turn of the
  * loop. The end of a write then calls this again. */
 static void await_room(struct writes *w) {
-        if (!TAILQ_EMPTY(&w->waiting[true]) || (!TAILQ_EMPTY(&w->waiting[false]) && has_place(w, false)))
+        if (lacks_room(w, true) || lacks_room(w, false))
                 kube_on_room(w->o.client, &w->room);
 }
 
@@ -146,7 +147,7 @@ static void on_room(struct kube_wants_room *room) {
 
         if (work_queue_depth(w->o.queue) == 0) { /* all invited requesters have had their turn */
                 w->round++;
-                w->n_invited = w->n_invited_common = 0;
+                w->n_invited[false] = w->n_invited[true] = 0;
         }
         while ((r = TAILQ_FIRST(&w->waiting[true])) && has_more_room(w, true))
                 invite(w, r);
@@ -163,7 +164,7 @@ static bool writes_may_write(struct writes *w, struct requester *r) {
 
         arrive(w, r);
         if (first ? kube_room(w->o.client) && has_place(w, r->urgent)
-                  : TAILQ_EMPTY(&w->waiting[true]) && (r->urgent || TAILQ_EMPTY(&w->waiting[false])) &&
+                  : TAILQ_EMPTY(&w->waiting[r->urgent]) && (r->urgent || !lacks_room(w, true)) &&
                             has_more_room(w, r->urgent))
                 return true;
         r->invited = 0;
@@ -199,8 +200,7 @@ static void writes_drop(struct target *t) {
         LIST_REMOVE(t, of_requester);
         if (t->call) {
                 kube_cancel(t->call);
-                w->in_flight--;
-                w->n_common -= !t->urgent;
+                w->in_flight[t->urgent]--;
         }
         free(t->requester);
         free(t->ns);
@@ -378,8 +378,7 @@ static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {
         struct writes *w = t->w;
         bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
         t->call = NULL;
-        w->in_flight--;
-        w->n_common -= !t->urgent;
+        w->in_flight[t->urgent]--;
         await_room(w);
         metric_inc(w->o.total, 1,
                    LABELS(t->res->plural, kube_verb_name(t->verb),
@@ -439,8 +438,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         t->cache = q->cache;
         t->done = q->done;
         t->u = q->u;
-        w->in_flight++;
-        w->n_common += !t->urgent;
+        w->in_flight[t->urgent]++;
         t->call = kube_start(w->o.client, &(struct kube_request){
                                                   .verb = q->verb,
                                                   .lane = KUBE_LANE_BULK,
@@ -541,7 +539,7 @@ void writes_expire(struct writes *w) {
 }
 
 size_t writes_in_flight(const struct writes *w) {
-        return w->in_flight;
+        return w->in_flight[false] + w->in_flight[true];
 }
 
 size_t writes_remembered(const struct writes *w) {

@@ -6,8 +6,8 @@
  * time when the write may start, and the handler then decides again with the state of that time. So a burst
  * of changes becomes one write. A write does not start before the client has room for it (kube_room). Until
  * then, the requesters wait in the order in which they came, so that a body is rendered only when it can be
- * sent. Urgent requesters come first, and some places are for them only, so that other writes that hang in an
- * admission webhook do not delay them. */
+ * sent. Urgent requesters come first. Some places are reserved for urgent writes, and as many for the others,
+ * so that writes of one class that hang in an admission webhook do not delay those of the other class. */
 #pragma once
 
 #include "base/metrics.h"
@@ -25,7 +25,7 @@ struct writes_target {
 typedef void(writes_done_fn)(void *u, const struct writes_target *about, yyjson_val *obj,
                              const struct err *e);
 
-enum { WRITES_URGENT_PLACES = 8 };
+enum { WRITES_RESERVED = 8 }; /* places for urgent writes only, and as many for the others only */
 
 struct writes_options {
         struct kube_client *client;

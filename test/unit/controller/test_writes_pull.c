@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "controller/writes.h"
 
-enum { NODES = 2000, ROOM = 32, URGENT = NODES - 1 };
+enum { NODES = 2000, ROOM = 32, LAST = NODES - 1 };
 
 struct world {
         uv_loop_t loop;
@@ -23,7 +23,7 @@ struct world {
         struct metrics *metrics;
         bool away;     /* a load balancer without backends answers */
         bool unwanted; /* the requesters want nothing any more */
-        bool hangs;    /* the server answers only requests for the urgent Node */
+        bool hangs;    /* the server answers only requests for the last Node */
         unsigned turns; /* of the loop */
         bool written[NODES];
         unsigned n_written, looks, made, sent, most_unsent, refused, last, disorder;
@@ -40,7 +40,7 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
                 fake_reply(c, 404, NULL, "404 page not found\n");
                 return;
         }
-        if (w->hangs && i != URGENT)
+        if (w->hangs && i != LAST)
                 return;
         w->disorder += i + 2 * ROOM < w->last;
         w->last = i > w->last ? i : w->last;
@@ -154,29 +154,39 @@ static void on_turn(uv_prepare_t *h) {
         w->turns++;
 }
 
-/* failure: many writes hang in an admission webhook -> urgent writes are sent, and the others wait idly
- * [api-server] */
-static void writes_that_hang_do_not_delay_urgent_writes(void **state) {
-        struct world *w = *state;
+/* Writes of one class hang, and one of the other class is answered. */
+static void one_class_hangs(struct world *w, char hanging, char other) {
         uv_prepare_t turn = { .data = w };
         w->hangs = true;
-        for (unsigned i = 0; i < 100; i++) {
-                _cleanup_(freep) char *key = xasprintf("n/n%u", i);
+        for (unsigned i = 0; i < 200; i++) {
+                _cleanup_(freep) char *key = xasprintf("%c/n%u", hanging, i);
                 work_queue_add(w->queue, key);
         }
-        RUN_UNTIL(&w->loop, w->sent >= ROOM - WRITES_URGENT_PLACES);
+        RUN_UNTIL(&w->loop, w->sent >= ROOM - WRITES_RESERVED);
         run_for(&w->loop, 100);
-        assert_int_equal(w->sent, ROOM - WRITES_URGENT_PLACES);
+        assert_int_equal(w->sent, ROOM - WRITES_RESERVED);
         uv_prepare_init(&w->loop, &turn);
         uv_prepare_start(&turn, on_turn);
         run_for(&w->loop, 300);
         uv_prepare_stop(&turn);
         uv_close((uv_handle_t *)&turn, NULL);
         assert_in_range(w->turns, 0, 100);
-        _cleanup_(freep) char *key = xasprintf("u/n%u", URGENT);
+        _cleanup_(freep) char *key = xasprintf("%c/n%u", other, LAST);
         work_queue_add(w->queue, key);
-        RUN_UNTIL(&w->loop, w->written[URGENT]);
-        assert_int_equal(w->sent, ROOM - WRITES_URGENT_PLACES + 1);
+        RUN_UNTIL(&w->loop, w->written[LAST]);
+        assert_int_equal(w->sent, ROOM - WRITES_RESERVED + 1);
+}
+
+/* failure: many writes hang in an admission webhook -> urgent writes are sent, and the others wait idly
+ * [api-server] */
+static void writes_that_hang_do_not_delay_urgent_writes(void **state) {
+        one_class_hangs(*state, 'n', 'u');
+}
+
+/* failure: many urgent writes hang in an admission webhook -> other writes are sent, and the urgent ones wait
+ * idly [api-server] */
+static void urgent_writes_that_hang_do_not_delay_others(void **state) {
+        one_class_hangs(*state, 'u', 'n');
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -187,6 +197,7 @@ int main(void) {
                 T(writes_that_are_no_longer_wanted_make_room),
                 T(an_absent_server_gets_few_requests),
                 T(writes_that_hang_do_not_delay_urgent_writes),
+                T(urgent_writes_that_hang_do_not_delay_others),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
