@@ -320,6 +320,26 @@ static bool rack_domains_count(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* The rack counts for the node that brought it until a day after the node has stated it last, because its
+ * ComputeDomain exists as long. */
+static bool brought(const struct rack *r, const char *node) {
+        struct first_seen *racks = r->c->memory.brought;
+        _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
+        buf_addf(&key, "%s/%s", node, r->id);
+        if (!first_seen_get(racks, buf_str(&key)))
+                return false;
+        first_seen_at(racks, buf_str(&key), clock_mono_s());
+        return true;
+}
+
+/* Returns whether one of the nodes that state the rack has brought it. */
+static bool is_brought(const struct rack *r) {
+        bool ret = false;
+        for (size_t i = 0; i < r->n_nodes; i++)
+                ret = (r->nodes[i].states && brought(r, r->nodes[i].name)) || ret;
+        return ret;
+}
+
 /* Returns whether a rack without a ComputeDomain may get its first one: a node that states it has not brought
  * too many new racks yet. */
 static bool may_begin(const struct rack *r) {
@@ -331,7 +351,7 @@ static bool may_begin(const struct rack *r) {
                 buf_addf(&key, "%s/", r->nodes[i].name);
                 size_t n = first_seen_count(r->c->memory.brought, buf_str(&key), now);
                 buf_adds(&key, r->id);
-                if (n < RACKS_PER_NODE || first_seen_get(r->c->memory.brought, buf_str(&key))) {
+                if (n < RACKS_PER_NODE) {
                         first_seen_at(r->c->memory.brought, buf_str(&key), now);
                         return true;
                 }
@@ -438,7 +458,8 @@ void rack_domains_reconcile(struct controller *c, const char *id) {
         writes_begin(c->writes, r.key);
         for (size_t i = 0; i < r.n_domains; i++)
                 reconcile_one(&r, r.domains[i]);
-        if (r.there && (r.first || may_begin(&r))) {
+        bool known = is_brought(&r) || r.first;
+        if (r.there && (known || may_begin(&r))) {
                 _cleanup_(freep) char *template = xasprintf(RACK_TEMPLATE_PREFIX "%s", buf_str(&name));
                 struct making m = { &r, buf_str(&name), template };
                 make_in(&m, c->config->ns);

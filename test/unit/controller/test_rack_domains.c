@@ -191,27 +191,52 @@ static void a_label_without_effect_is_reported(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_made);
 }
 
+/* The ResourceSlice of n1 states this rack. */
+static void state_rack(struct world *w, unsigned version, unsigned rack) {
+        _cleanup_(freep) char *event = xasprintf(
+                "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"ResourceSlice\",\"apiVersion\":"
+                "\"resource.k8s.io/v1\",\"metadata\":{\"name\":\"s\",\"uid\":\"s\","
+                "\"resourceVersion\":\"%u\"},\"spec\":{\"driver\":\"" CD_DRIVER
+                "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
+                "\"cliqueID\":{\"string\":\"3f7c1b2a-1111-2222-3333-444455556666.1\"},"
+                "\"rack\":{\"string\":\"new-%u\"}}}]}}}\n",
+                version, rack);
+        fake_chunk(w->slices, event);
+        run_for(&w->l.loop, 100);
+}
+
 /* failure: a node changes its rack again and again -> it uses up only a few of the racks [tenants] */
 static void a_node_that_changes_its_rack_gets_few_racks(void **state) {
         struct world *w = *state;
         start(w, 0);
         RUN_UNTIL(&w->l.loop, w->slices && w->n_made);
         w->n_racks = 0;
-        for (unsigned i = 0; i < 2 * RACKS_PER_NODE; i++) {
-                _cleanup_(freep) char *event = xasprintf(
-                        "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"ResourceSlice\",\"apiVersion\":"
-                        "\"resource.k8s.io/v1\",\"metadata\":{\"name\":\"s\",\"uid\":\"s\","
-                        "\"resourceVersion\":\"%u\"},\"spec\":{\"driver\":\"" CD_DRIVER
-                        "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
-                        "\"cliqueID\":{\"string\":\"3f7c1b2a-1111-2222-3333-444455556666.1\"},"
-                        "\"rack\":{\"string\":\"new-%u\"}}}]}}}\n",
-                        11 + i, i);
-                fake_chunk(w->slices, event);
-                run_for(&w->l.loop, 100);
-        }
+        for (unsigned i = 0; i < 2 * RACKS_PER_NODE; i++)
+                state_rack(w, 11 + i, i);
         RUN_UNTIL(&w->l.loop, *w->event);
         assert_non_null(strstr(w->event, "TooManyRacksOfNode"));
         assert_in_range(w->n_racks, 1, RACKS_PER_NODE);
+}
+
+/* failure: a node states its racks again each day -> it gets no more racks [tenants] */
+static void a_node_that_returns_to_its_racks_gets_few_racks(void **state) {
+        struct world *w = *state;
+        unsigned version = 11;
+        start(w, 0);
+        RUN_UNTIL(&w->l.loop, w->slices && w->n_made);
+        w->n_racks = 0;
+        /* A day of the count takes a minute here. */
+        first_seen_free(w->l.c.memory.brought);
+        w->l.c.memory.brought = first_seen_new(60);
+        for (unsigned round = 0; round < 3; round++) {
+                for (unsigned i = 0; i < RACKS_PER_NODE; i++)
+                        state_rack(w, version++, i);
+                run_for(&w->l.loop, 40000);
+        }
+        assert_int_equal(w->n_racks, RACKS_PER_NODE);
+        for (unsigned i = 0; i < RACKS_PER_NODE; i++)
+                state_rack(w, version++, 100 + i);
+        assert_int_equal(w->n_racks, RACKS_PER_NODE);
 }
 
 #define ONE(ns, name, uid, rack, nodes)                                                                      \
@@ -269,6 +294,7 @@ int main(void) {
                 T(the_number_of_rack_computedomains_is_limited_and_an_event_reports_it),
                 T(a_refused_rack_computedomain_is_reported),
                 T(a_node_that_changes_its_rack_gets_few_racks),
+                T(a_node_that_returns_to_its_racks_gets_few_racks),
                 T(a_label_without_effect_is_reported),
                 T(a_tenants_computedomain_creates_none_in_other_namespaces),
                 T(a_tenants_computedomain_does_not_name_a_rack),
