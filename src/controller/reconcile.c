@@ -220,7 +220,7 @@ static void gather_shared(const struct controller *c, const struct compute_domai
         ret->claim_holder = memory ? memory->claim_holder : NULL;
         ret->shared_device = shared_device_state(c);
         ret->shared_reach = shared_device_reach(c);
-        ret->shared_error = writes_error(c->writes, KEY_OF_SHARED);
+        ret->shared_error = shared_device_error(c);
         ret->shared_holder = reconcile_holder(c, cd->o.meta.ns, cd->channel->shared_template_name,
                                               memory ? &memory->shared_holder : NULL);
 }

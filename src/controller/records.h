@@ -175,6 +175,7 @@ struct controller_memory {
         struct controller_removal *removals;
         struct controller_domain *domains;
         int64_t shared_refused; /* when the API server dropped a field of the shared device; 0: never */
+        unsigned shared_conflicts; /* of creations of its ResourceSlice, in a row */
         int64_t api_asked; /* when the API server was asked for the best version of resource.k8s.io; 0: never
                             */
         struct kube_call *api_call; /* this question; NULL: none is in flight */

@@ -9,7 +9,8 @@ enum {
         MAX_BODY = 64 << 10,
         REFUSED_S = 600,    /* until the API server is asked again */
         INTERVAL_MS = 1000, /* if another client creates wrong slices again and again */
-        REACH_S = 5      /* how long no Node has the label until a condition reports it */
+        REACH_S = 5,     /* how long no Node has the label until a condition reports it */
+        CONFLICTS = 5    /* in a row, until a condition reports them */
 };
 
 static const struct slice *shared_slice(const struct controller *c) {
@@ -51,6 +52,19 @@ static bool is_asked_for(const struct controller *c) {
         return found;
 }
 
+static bool queue_asking(void *u, const struct kube_object *o) {
+        if (domain_shares((const struct compute_domain *)o))
+                records_queue_domain(u, o->meta.uid);
+        return true;
+}
+
+/* The cache contains only slices of the driver. A conflict may also mean that the cache is late. */
+const char *shared_device_error(const struct controller *c) {
+        return c->memory.shared_conflicts >= CONFLICTS && !shared_slice(c)
+                       ? "a ResourceSlice of another driver has this name. Delete it"
+                       : writes_error(c->writes, KEY_OF_SHARED);
+}
+
 /* Only the answer to the controller's own creation shows that the API server drops the field. A slice in the
  * cache may be that of another client. */
 static void shared_device_on_made(void *u, const struct writes_target *made, yyjson_val *obj,
@@ -59,6 +73,9 @@ static void shared_device_on_made(void *u, const struct writes_target *made, yyj
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct slice s = { 0 };
         struct err bad;
+        c->memory.shared_conflicts = e && e->kind == ERR_CONFLICT ? c->memory.shared_conflicts + 1 : 0;
+        if (c->memory.shared_conflicts == CONFLICTS)
+                kube_informer_each(c->caches.cds, queue_asking, c);
         if (!e && jd_decode(slice_fields, obj, "", a, &s, &bad) == 0 && !allows_many(&s))
                 c->memory.shared_refused = clock_mono_s();
 }
@@ -74,12 +91,6 @@ static void shared_device_submit(struct controller *c, enum kube_verb verb, cons
                                              .cache = c->caches.slices,
                                              .done = verb == KUBE_CREATE ? shared_device_on_made : NULL,
                                              .u = c });
-}
-
-static bool queue_asking(void *u, const struct kube_object *o) {
-        if (domain_shares((const struct compute_domain *)o))
-                records_queue_domain(u, o->meta.uid);
-        return true;
 }
 
 static bool shared_device_queue_node(void *u, const struct kube_object *o) {

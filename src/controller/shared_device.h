@@ -20,6 +20,8 @@
 void shared_device_reconcile(struct controller *c);
 enum shared_device_state shared_device_state(const struct controller *c);
 enum shared_claim_reach shared_device_reach(const struct controller *c);
+/* Returns why the slice cannot be written; NULL: no reason is known. */
+const char *shared_device_error(const struct controller *c);
 /* Returns whether the Node should have the label CD_LABEL_SHARED. */
 bool shared_device_is_on(const struct controller *c, const struct node *n);
 /* Call it when a slice without a node in the cache has changed, or a ComputeDomain that asks for shared

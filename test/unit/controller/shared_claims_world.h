@@ -17,6 +17,7 @@ struct world {
         const char *uid; /* of the ComputeDomain */
         const char *channel, *claims, *channels, *reports, *slices;
         bool drops;                         /* the API server does not know allowMultipleAllocations */
+        bool slice_taken;                   /* a slice of another driver has the name */
         bool betas;                         /* it serves resource.k8s.io only as v1beta2 */
         bool refuses_node, refuses_daemons; /* a webhook refuses these writes */
         bool taken;                         /* a claim has the name */
@@ -126,6 +127,10 @@ static inline void on_write(struct world *w, struct fake_conn *c, const struct f
         if (fake_has(r->path, "/resourceslices")) {
                 w->n_slices += creates;
                 w->n_deleted += deletes;
+                if (creates && w->slice_taken) {
+                        fake_refuse(c, 409, "resourceslices already exists");
+                        return;
+                }
                 if (creates) {
                         keep(w->slice, r);
                         created(c, r, w->drops ? "\"allowMultipleAllocations\":true," : NULL);

@@ -96,6 +96,19 @@ static void a_foreign_slice_is_replaced(void **state) {
         assert_null(strstr(w->status, "SharedClaimsNotSupported"));
 }
 
+/* failure: a slice of another driver has the name -> a condition reports it until the name is free */
+static void a_slice_of_another_driver_is_reported(void **state) {
+        struct world *w = *state;
+        w->slice_taken = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "a ResourceSlice of another driver has this name. Delete it"));
+        assert_non_null(strstr(w->status, "\"SharedClaimPending\""));
+        assert_int_equal(w->n_deleted, 0);
+        w->slice_taken = false;
+        RUN_UNTIL(&w->l.loop, w->n_claims);
+        RUN_UNTIL(&w->l.loop, !strstr(w->status, "another driver"));
+}
+
 /* failure: a cluster is upgraded to a version with shared devices -> the controller uses them without a
  * restart [upgrade] */
 static void an_upgraded_API_server_gets_the_device(void **state) {
@@ -262,6 +275,7 @@ int main(void) {
                 T(without_a_shared_claim_neither_slice_nor_label_is_written),
                 T(an_API_server_that_drops_the_field_gets_no_device),
                 T(a_foreign_slice_is_replaced),
+                T(a_slice_of_another_driver_is_reported),
                 T(an_upgraded_API_server_gets_the_device),
                 T(an_API_server_of_an_earlier_version_keeps_the_device),
                 T(a_device_that_no_node_offers_is_reported),
