@@ -137,10 +137,22 @@ static bool slice_is_ours(void *u, const struct kube_object *o) {
         return streq(((const struct slice *)o)->driver, CD_DRIVER);
 }
 
+/* The status names the finalizers of a claim that is being deleted. */
+static bool differs_in_finalizers(const struct claim_record *was, const struct claim_record *is) {
+        const struct claim_shared *before = was->shared, *after = is->shared;
+        if (!is->o.meta.deleted || !before || !after)
+                return false;
+        for (size_t i = 0; i < after->n_finalizers; i++)
+                if (!has_string(before->finalizers, before->n_finalizers, after->finalizers[i]))
+                        return true;
+        return before->n_finalizers != after->n_finalizers;
+}
+
 /* Does the change of a claim concern the status of the ComputeDomain that owns it? */
 static bool differs_for_owner(const struct claim_record *was, const struct claim_record *is) {
         return !was || !is || !streq(was->owner, is->owner) || was->full != is->full ||
-               !was->o.meta.deleted != !is->o.meta.deleted || !streq(was->o.meta.uid, is->o.meta.uid);
+               !was->o.meta.deleted != !is->o.meta.deleted || !streq(was->o.meta.uid, is->o.meta.uid) ||
+               differs_in_finalizers(was, is);
 }
 
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {

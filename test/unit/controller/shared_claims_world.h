@@ -246,9 +246,10 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
         "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"devices\":[{\"name\":\"" CD_DEVICE_SHARED                  \
         "\",\"allowMultipleAllocations\":true}]}}"
 #define CLAIM_OF(owner, deleted, status) CLAIM_AT(7, owner, deleted, status)
-#define CLAIM_AT(version, owner, deleted, status)                                                            \
-        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" CLAIM                        \
-        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"]," deleted             \
+#define CLAIM_AT(version, owner, deleted, status) "{" CLAIM_TAIL(version, "", owner, deleted, status)
+#define CLAIM_TAIL(version, finalizers, owner, deleted, status)                                              \
+        "\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" CLAIM                         \
+        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"" finalizers "]," deleted \
         "\"ownerReferences\":[" owner "]},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\","       \
         "\"exactly\":{\"deviceClassName\":\"" CD_CLASS_SHARED                                                \
         "\",\"allocationMode\":\"ExactCount\",\"count\":1"                                                   \

@@ -285,6 +285,23 @@ static void a_deleted_claim_is_released_when_it_is_unused(void **state) {
         assert_int_equal(w->n_patches, 0);
 }
 
+static void the_finalizers_that_keep_a_deleted_claim_are_reported(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->accepts = true;
+        w->label = LABEL;
+        w->claims = CLAIM_OF(BY_DOMAIN, DELETED ",", ALLOCATION ",\"reservedFor\":[" FOR_POD "]");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->watch && w->n_statuses && strstr(w->status, "ResourceClaimTerminating"));
+        run_for(&w->l.loop, 10000);
+        fake_chunk(w->watch,
+                   "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"ResourceClaim\",\"apiVersion\":"
+                   "\"resource.k8s.io/v1\"," CLAIM_TAIL(11, ",\"example.com/keep\"", BY_DOMAIN, DELETED ",",
+                                                        ALLOCATION ",\"reservedFor\":[" FOR_POD "]") "}\n");
+        run_for(&w->l.loop, 1000);
+        assert_non_null(strstr(w->status, "these finalizers are removed: example.com/keep\""));
+}
+
 /* ---- the channel ---- */
 
 /* The report of the node and the allocated claim are both needed. */
@@ -354,6 +371,7 @@ int main(void) {
                 T(a_removed_reservation_is_restored_after_a_pause),
                 T(the_end_of_a_PodGroup_does_not_delay_the_next_one),
                 T(a_deleted_claim_is_released_when_it_is_unused),
+                T(the_finalizers_that_keep_a_deleted_claim_are_reported),
                 T(a_channel_is_assigned_where_a_shared_claim_waits),
                 T(no_channel_is_assigned_where_no_shared_claim_waits),
                 T(a_report_alone_gets_no_channel),
