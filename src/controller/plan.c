@@ -218,8 +218,8 @@ static void want_named_claim(struct work *w, struct verdict_problem *problem) {
         const struct claim_record *r = own_claim(in);
         if (!r && !in->cd->o.meta.deleted)
                 create_claim(w);
-        const struct claim *other = r ? NULL : in->claim_holder;
-        if (other && !other->o.meta.deleted) {
+        const struct plan_claim_holder *other = r ? NULL : in->claim_holder;
+        if (other && !other->terminating) {
                 const char *why =
                         message_of(w->a,
                                    "ResourceClaim %s/%s already exists, and the driver did not create "
@@ -233,8 +233,7 @@ static void want_named_claim(struct work *w, struct verdict_problem *problem) {
         } else if (other || r->o.meta.deleted) {
                 const struct claim_shared *s = r ? r->shared : NULL;
                 claim_condition(w, false, REASON_CLAIM_TERMINATING,
-                                other ? shared_claim_terminating(ns, name, other->finalizers,
-                                                                 other->n_finalizers, w->a)
+                                other ? other->terminating
                                       : shared_claim_terminating(ns, name, s ? s->finalizers : NULL,
                                                                  s ? s->n_finalizers : 0, w->a));
         } else if (r->full) {

@@ -26,6 +26,13 @@ struct plan_grouped {
         const char *claim, *group;
 };
 
+/* Another claim that has the name of a ComputeDomain's shared claim. It may be large, so this is all that the
+ * controller keeps of it. */
+struct plan_claim_holder {
+        const char *version;     /* metadata.resourceVersion; NULL: the claim cannot be decoded */
+        const char *terminating; /* shared_claim_terminating(); NULL: it is not being deleted */
+};
+
 struct plan_input {
         const struct objects_settings *settings;
         const struct imex_mode *mode; /* the mode of the controller */
@@ -42,8 +49,7 @@ struct plan_input {
         enum shared_claim_reach shared_reach;
         const char
                 *shared_error; /* why the ResourceSlice of the device cannot be written; NULL: none known */
-        const struct claim *claim_holder; /* another claim that has the name of its shared claim; NULL: none
-                                             known */
+        const struct plan_claim_holder *claim_holder; /* NULL: none known */
         const struct claim_record *const *claims; /* the claims that the controller created for it */
         size_t n_claims;
         const struct plan_grouped *grouped; /* always */

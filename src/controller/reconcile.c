@@ -521,15 +521,30 @@ static void on_rct(void *u, const struct writes_target *q, yyjson_val *obj, cons
                                                   });
 }
 
-/* obj NULL: no other claim has the name. A claim that cannot be decoded has the name, too. */
-static void set_claim_holder(struct controller_domain *d, yyjson_val *obj) {
-        const struct claim *was = d->claim_holder;
-        struct arena *a = obj ? arena_new(1024) : NULL;
-        struct claim *is = obj ? arena_alloc(a, sizeof *is) : NULL;
+/* A claim that cannot be decoded has the name, too. */
+static struct plan_claim_holder *claim_holder_of(yyjson_val *obj, struct arena *a) {
+        _cleanup_(arena_freep) struct arena *decoded = arena_new(4096);
+        struct plan_claim_holder *ret = arena_alloc(a, sizeof *ret);
+        struct claim claim = { 0 };
         struct err bad;
-        if (is && jd_decode(claim_fields, obj, "", a, is, &bad) < 0)
-                *is = (struct claim){ 0 };
-        if (!was != !is || (is && !streq(was->o.meta.rv, is->o.meta.rv)))
+        *ret = (struct plan_claim_holder){ 0 };
+        if (jd_decode(claim_fields, obj, "", decoded, &claim, &bad) < 0)
+                return ret;
+        const struct kube_meta *m = &claim.o.meta;
+        ret->version = arena_strdup(a, m->rv);
+        if (m->deleted)
+                ret->terminating = arena_strdup(
+                        a, shared_claim_terminating(str_or(m->ns, ""), m->name, claim.finalizers,
+                                                    claim.n_finalizers, decoded));
+        return ret;
+}
+
+/* obj NULL: no other claim has the name. */
+static void set_claim_holder(struct controller_domain *d, yyjson_val *obj) {
+        const struct plan_claim_holder *was = d->claim_holder;
+        struct arena *a = obj ? arena_new(1024) : NULL;
+        struct plan_claim_holder *is = obj ? claim_holder_of(obj, a) : NULL;
+        if (!was != !is || (is && !streq(was->version, is->version)))
                 records_queue_domain(d->c, d->uid);
         arena_free(d->claim_holder_arena);
         d->claim_holder_arena = a;

@@ -87,7 +87,7 @@ struct controller_domain {
         bool events_unsure;      /* its answer was lost, so the cache will show whether it has succeeded */
         /* The request that reads the claim with the name of its shared claim. */
         struct kube_call *asking_claim;
-        const struct claim *claim_holder; /* another claim with that name; NULL: none known */
+        const struct plan_claim_holder *claim_holder; /* another claim with that name; NULL: none known */
         struct arena *claim_holder_arena;
         int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
         bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
