@@ -72,7 +72,7 @@ struct writes {
         /* [true]: of urgent requesters, [false]: of the others. */
         unsigned in_flight[2];
         struct requesters waiting[2]; /* requesters that found no room, in the order of their requests */
-        unsigned n_invited[2];        /* requesters that were invited in this round, and have not arrived yet */
+        unsigned n_invited[2];        /* in this round, and not arrived yet */
 };
 
 static void on_room(struct kube_wants_room *r);
