@@ -74,6 +74,8 @@ END
 	forgotten_pod before /var/lib/kubelet/dra_manager_state "$plugin_dir/checkpoint.json"
 	claim_file 1 "$claim"
 	k -n "$driver_ns" delete pod "$(plugin_pod 1)" >/dev/null
+	# A kubelet without the plugin would retry after 60 to 90 s.
+	k -n "$driver_ns" rollout status daemonset/compute-domains-kubelet-plugin --timeout=60s >/dev/null
 	worker after reset 1
 	running after 60
 	has_channel after
