@@ -198,3 +198,8 @@ int file_boot_id(const char *path, char ret[static 37], struct err *e) {
         ret[id.n] = '\0';
         return 0;
 }
+
+bool file_same(const struct stat *a, const struct stat *b) {
+        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}

@@ -54,6 +54,10 @@ int file_each(const char *dir, file_entry_fn *fn, void *u, struct err *e);
 /* Returns "<dir>/<name>". The caller frees it. */
 char *file_join(const char *dir, const char *name);
 
+/* Whether both describe the same file with the same content, as far as stat() shows: device, inode, size and
+ * time of the last change. */
+bool file_same(const struct stat *a, const struct stat *b);
+
 /* Reads the kernel's boot ID, 36 characters. `path` is FILE_BOOT_ID_PATH, except in tests. */
 int file_boot_id(const char *path, char ret[static 37], struct err *e);
 #define FILE_BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"

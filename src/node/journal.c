@@ -9,12 +9,6 @@
 #include "base/file.h"
 #include "node/checkpoint_layouts.h"
 
-/* Each write makes a new file, so these fields show whether it is still the known one. */
-static bool journal_same_file(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 static int read_stat(const char *path, struct stat *ret, struct err *e) {
         *ret = (struct stat){ 0 };
         if (stat(path, ret) < 0 && errno != ENOENT)
@@ -74,7 +68,7 @@ int journal_sync(struct journal *j, enum journal_event *ret, char **ret_aside, s
         *ret = JOURNAL_SAME;
         if (read_stat(j->path, &now, e) < 0)
                 return -1;
-        if (!j->stale && journal_same_file(&now, &j->seen))
+        if (!j->stale && file_same(&now, &j->seen))
                 return 0;
         if (!now.st_ino) {
                 j->seen = now;
@@ -146,7 +140,7 @@ static void journal_on_change(struct watch_file *w) {
         struct stat now;
         struct err e;
         j->touched = j->storing; /* by this or another process: journal_end() checks */
-        if (!j->storing && (read_stat(j->path, &now, &e) < 0 || !journal_same_file(&now, &j->seen)))
+        if (!j->storing && (read_stat(j->path, &now, &e) < 0 || !file_same(&now, &j->seen)))
                 j->changed(j->u);
 }
 

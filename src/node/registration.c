@@ -33,8 +33,7 @@ static bool registration_look(struct registration_watch *w) {
                 w->seen = (struct stat){ 0 };
                 return false;
         }
-        return w->seen.st_ino != before.st_ino || w->seen.st_mtim.tv_sec != before.st_mtim.tv_sec ||
-               w->seen.st_mtim.tv_nsec != before.st_mtim.tv_nsec;
+        return !file_same(&w->seen, &before);
 }
 
 static void registration_on_change(struct watch_file *file);

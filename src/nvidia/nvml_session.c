@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -383,18 +384,13 @@ struct nvml_client *nvml_client_new(uv_loop_t *loop) {
         return c;
 }
 
-static bool nvml_client_same_file(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 void nvml_client_ask(struct nvml_client *c, const char *library, const char *verb, struct nvml_limits limits,
                      nvml_answered_fn *fn, void *u) {
         struct stat now;
         BUG_ON(c->asking || !limits.start_ms || !limits.silent_ms);
         if (stat(library, &now) < 0)
                 now = (struct stat){ 0 }; /* the process will report the error */
-        if (!streq(c->s.library, library) || !nvml_client_same_file(&now, &c->file)) {
+        if (!streq(c->s.library, library) || !file_same(&now, &c->file)) {
                 session_stop(&c->s);
                 c->s.failures = 0;
                 c->not_before_ms = 0;
