@@ -221,7 +221,7 @@ static const char *explain_recount(const struct assignment *r, struct arena *a) 
         if (!r->n_silent)
                 return "The object may lack assignments, because it or etcd was restored, or it was deleted. "
                        "IMEX may still run on Nodes that were deleted. No node gets an assignment until IMEX "
-                       "has stopped there, at most a minute after the Pods of their daemons are deleted";
+                       "has stopped there, normally within a minute after their daemon Pods are deleted";
         return message_of(a,
                           "The object may lack assignments, because it or etcd was restored, or it was "
                           "deleted. No node gets an assignment until the compute-domain-daemon of each Node "
