@@ -60,6 +60,7 @@ struct http_server {
         struct MHD_Daemon *daemon;
         struct loop_fd poll; /* on libmicrohttpd's epoll descriptor, which has all its sockets */
         struct loop_timer timer;
+        struct loop_turn again; /* libmicrohttpd has more to do at once */
         http_handler_fn *fn;
         void *u;
         int port;
@@ -225,14 +226,19 @@ static void http_server_on_connection(void *u, struct MHD_Connection *c, void **
 
 /* The loop. */
 
+/* Other work of the loop runs between two calls of MHD_run(), even if a client sends requests without end. */
 static void http_server_run(struct http_server *s) {
         MHD_UNSIGNED_LONG_LONG wait_ms;
         uint64_t next = UINT64_MAX;
         struct conn *c;
         MHD_run(s->daemon);
         http_server_forget(&s->made);
-        if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
-                next = uv_now(s->loop) + wait_ms;
+        if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES) {
+                if (wait_ms == 0)
+                        loop_turn_start(&s->again);
+                else
+                        next = uv_now(s->loop) + wait_ms;
+        }
         TAILQ_FOREACH (c, &s->conns, link)
                 if (!c->ended && c->ends_ms < next)
                         next = c->ends_ms;
@@ -249,6 +255,10 @@ static void http_server_on_timer(void *u) {
 }
 
 static void on_poll(void *u, int events) {
+        http_server_run(u);
+}
+
+static void http_server_on_turn(void *u) {
         http_server_run(u);
 }
 
@@ -341,6 +351,7 @@ int http_server_new(uv_loop_t *loop, const struct http_server_options *o, struct
                 return err_errno(e, -r, "listen on '%s': start the HTTP server", o->endpoint);
         }
         loop_timer_init(&s->timer, loop, http_server_on_timer, s);
+        loop_turn_init(&s->again, loop, http_server_on_turn, s);
         loop_fd_start(&s->poll, UV_READABLE);
         *ret = s;
         return 0;
@@ -351,6 +362,7 @@ void http_server_free(struct http_server *s) {
                 return;
         loop_fd_done(&s->poll);
         loop_timer_done(&s->timer);
+        loop_turn_done(&s->again);
         MHD_stop_daemon(s->daemon);
         free(s);
 }

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -246,6 +249,10 @@ static void on_time_over(uv_timer_t *t) {
         *(bool *)t->data = true;
 }
 
+static void on_tick(uv_timer_t *t) {
+        ++*(unsigned *)t->data;
+}
+
 /* Idle connections do not keep the loop busy. */
 static void test_idle_connections_cost_nothing(void **state) {
         uv_loop_t loop;
@@ -333,6 +340,60 @@ static void test_many_clients_do_not_block_a_probe(void **state) {
                 uv_run(&loop, UV_RUN_DEFAULT);
                 assert_int_equal(uv_loop_close(&loop), 0);
         }
+}
+
+/* Runs in a child: sends requests without end over one connection, and reads the answers. */
+static void pipeline(int port) {
+        static const char request[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+        enum { COPIES = 200 };
+        const struct sockaddr_in a = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        static char requests[COPIES * (sizeof request - 1)], answers[65536];
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        for (size_t i = 0; i < COPIES; i++)
+                memcpy(requests + i * (sizeof request - 1), request, sizeof request - 1);
+        if (connect(fd, (const struct sockaddr *)&a, sizeof a) < 0)
+                _exit(1);
+        for (size_t sent = 0;;) {
+                struct pollfd p = { .fd = fd, .events = POLLIN | POLLOUT };
+                if (poll(&p, 1, -1) < 0)
+                        _exit(1);
+                if (p.revents & POLLIN && recv(fd, answers, sizeof answers, MSG_DONTWAIT) == 0)
+                        _exit(0);
+                if (p.revents & POLLOUT) {
+                        ssize_t n = send(fd, requests + sent, sizeof requests - sent,
+                                         MSG_DONTWAIT | MSG_NOSIGNAL);
+                        sent = n > 0 ? (sent + (size_t)n) % sizeof requests : sent;
+                }
+        }
+}
+
+/* failure: a client of the metrics port sends complete requests without end -> the program does its other
+ * work */
+static void test_requests_without_end_leave_the_loop_free(void **state) {
+        uv_loop_t loop;
+        unsigned calls = 0, ticks = 0;
+        struct http_server *s = begin(&loop, &calls);
+        uv_timer_t timer;
+        pid_t child = fork();
+        if (child == 0)
+                pipeline(http_server_port(s));
+        assert_true(child > 0);
+        while (!calls)
+                uv_run(&loop, UV_RUN_ONCE);
+        uv_timer_init(&loop, &timer);
+        timer.data = &ticks;
+        uv_timer_start(&timer, on_tick, 20, 20);
+        alarm(20); /* if a callback never returns to the loop */
+        while (ticks < 10)
+                uv_run(&loop, UV_RUN_ONCE);
+        alarm(0);
+        assert_true(calls > 10);
+        uv_close((uv_handle_t *)&timer, NULL);
+        end(&loop, s);
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 static const struct http_limits hurried = {
@@ -460,6 +521,7 @@ int main(void) {
                 cmocka_unit_test(test_idle_connections_cost_nothing),
                 cmocka_unit_test(test_connection_is_kept),
                 cmocka_unit_test(test_many_clients_do_not_block_a_probe),
+                cmocka_unit_test(test_requests_without_end_leave_the_loop_free),
                 cmocka_unit_test(test_an_unfinished_request_times_out),
                 cmocka_unit_test(test_unread_answers_are_limited),
                 cmocka_unit_test(test_an_unread_answer_times_out),
