@@ -110,13 +110,15 @@ static void watch_file_note(struct watch_file *w, const struct inotify_event *ev
         }
 }
 
-/* If the folder does not exist, the parent's watch will report it. */
+/* If the folder does not exist, the parent's watch will report it. After another failure the watch ends,
+ * because half a watch would look like a complete one. */
 static void watch_file_follow(struct watch_file *w) {
         w->moved = false;
         w->due = true;
-        (void)watch_both(w);
-        if (w->parent_wd == NONE && w->parent)
-                release_wd(w->hub, &w->wd); /* half a watch would look like a complete one */
+        if (watch_both(w) == 0 || (w->parent_wd != NONE && (errno == ENOENT || errno == ENOTDIR)))
+                return;
+        release_wd(w->hub, &w->wd);
+        release_wd(w->hub, &w->parent_wd);
 }
 
 /* A callback may stop any watch, and so free the hub. */

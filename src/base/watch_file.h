@@ -5,8 +5,8 @@
  * If the folder is removed, recreated or replaced, the callback runs, and the watch continues on the folder
  * that has the name now. The callback also runs when the kernel has lost events, or reports an event without
  * a name. The callback does not state what has changed: the owner must read the file. When the parent of the
- * folder is removed, the last callback finds `active` false. Then nothing is watched any more, and the owner
- * may start the watch again.
+ * folder is removed, or the kernel refuses the new watch, the last callback finds `active` false. Then
+ * nothing is watched any more, and the owner may start the watch again.
  *
  * The owner embeds the struct, zero-initialised, and does not move it while it is active. The path is copied.
  * The callback runs in the loop's thread, never from inside watch_file_start(), and at most once per turn for

@@ -104,6 +104,32 @@ static void watch_that_the_kernel_refuses_names_the_folder(void **state) {
         assert_int_equal(faults_each(&(struct faults){ .op = watch, .names = dir }), 3);
 }
 
+static void count_change(struct watch_file *w) {
+        ++*(unsigned *)w->u;
+}
+
+/* failure: a watched folder is recreated when no inotify watch is left -> its owner can start the watch again */
+static void watch_that_cannot_follow_its_folder_ends(void **state) {
+        _cleanup_(freep) char *folder = file_join(dir, "moved"), *file = file_join(folder, "file");
+        unsigned calls = 0;
+        struct watch_file w = { .u = &calls };
+        struct err e;
+        assert_int_equal(mkdir(folder, 0700), 0);
+        assert_int_equal(watch_file_start(&w, &loop, file, count_change, &e), 0);
+        faults_at("inotify_add_watch", 4); /* the parent and the folder, after each of the two changes */
+        assert_int_equal(rmdir(folder), 0);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        assert_int_equal(calls, 1);
+        assert_true(w.active);
+        assert_int_equal(mkdir(folder, 0700), 0);
+        uv_run(&loop, UV_RUN_NOWAIT);
+        assert_true(faults_off());
+        assert_int_equal(calls, 2);
+        assert_false(w.active);
+        uv_run(&loop, UV_RUN_DEFAULT);
+        rmdir(folder);
+}
+
 static void on_child(void *u, const struct child_result *r) {
         if (r->err)
                 *(struct err *)u = *r->err;
@@ -305,6 +331,7 @@ int main(void) {
                 T(unreadable_file_is_named),
                 T(folder_that_cannot_be_created_is_named),
                 T(watch_that_the_kernel_refuses_names_the_folder),
+                T(watch_that_cannot_follow_its_folder_ends),
                 T(child_that_cannot_be_started_is_named),
                 T(http_server_that_cannot_listen_names_its_address),
                 T(request_that_cannot_be_polled_fails_and_the_next_one_works),
