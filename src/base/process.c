@@ -57,11 +57,11 @@ struct process {
         char *command; /* the program and its arguments, by which a stuck process is recognised */
         time_t killed; /* 0: not yet */
         bool stuck;
-        LIST_ENTRY(process) link; /* in the list of stuck processes */
+        LIST_ENTRY(process) link;
 };
 
 /* A process has one loop thread, so this needs no lock. */
-static LIST_HEAD(, process) stuck = LIST_HEAD_INITIALIZER(stuck);
+static LIST_HEAD(, process) processes = LIST_HEAD_INITIALIZER(processes);
 
 static char *command_of(const char *const *argv) {
         struct buf b = BUF_INIT(COMMAND_MAX);
@@ -74,17 +74,25 @@ static char *command_of(const char *const *argv) {
 
 static const struct process *find_stuck(const char *command) {
         const struct process *p;
-        LIST_FOREACH (p, &stuck, link)
-                if (streq(p->command, command))
+        LIST_FOREACH (p, &processes, link)
+                if (p->stuck && streq(p->command, command))
                         return p;
         return NULL;
+}
+
+bool process_has_pid(pid_t pid) {
+        const struct process *p;
+        LIST_FOREACH (p, &processes, link)
+                if (p->pid == pid)
+                        return true;
+        return false;
 }
 
 size_t process_stuck(void) {
         const struct process *p;
         size_t n = 0;
-        LIST_FOREACH (p, &stuck, link)
-                n++;
+        LIST_FOREACH (p, &processes, link)
+                n += p->stuck;
         return n;
 }
 
@@ -111,8 +119,7 @@ static void process_destroy(struct process *p) {
         loop_timer_done(&p->grace);
         loop_signal_done(&p->sigchld);
         closep(&p->report_fd);
-        if (p->stuck)
-                LIST_REMOVE(p, link);
+        LIST_REMOVE(p, link);
         free(p->name);
         free(p->command);
         free(p);
@@ -193,7 +200,6 @@ static void on_not_reaped(void *u) {
 
         loop_signal_unref(&p->sigchld);
         p->stuck = true;
-        LIST_INSERT_HEAD(&stuck, p, link);
         log_error("a process that was killed has not ended: it is stuck in the kernel",
                   kv_str("command", p->command), kv_int("pid", p->pid));
 }
@@ -348,6 +354,7 @@ int process_start(uv_loop_t *loop, const struct process_options *o, struct proce
         _cleanup_(closep) int out_w = -1;
         int r;
 
+        LIST_INSERT_HEAD(&processes, p, link);
         p->command = TAKE(command);
         p->o = *o;
         p->out_fd = p->report_fd = -1;

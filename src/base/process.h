@@ -11,6 +11,7 @@
  * Loop thread only. No callback runs inside process_start(). */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -59,6 +60,8 @@ void process_free(struct process *p);
 size_t process_stuck(void);
 
 pid_t process_pid(const struct process *p);
+/* Returns whether process_start() started the process, and this module has not reaped it yet. */
+bool process_has_pid(pid_t pid);
 /* Sends a signal to the program only, not to its group. */
 void process_signal(const struct process *p, int signum);
 /* Sends SIGKILL to the process group. After PROCESS_REAP_GRACE_MS the process does not keep the loop running.

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/process.h"
 
 /* ---- orphans ---- */
 
@@ -19,9 +20,9 @@ static void orphans_on_sigchld(void *u, int signum) {
 
                 if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid)
                         return;
-                /* The leader of a group may be a child of ours, which its owner reaps on the same signal.
-                 * Other children are reaped on the next signal. */
-                if (getpgid(info.si_pid) == info.si_pid)
+                /* base/process reaps its child on the same signal. Other children are reaped on the next
+                 * signal. */
+                if (process_has_pid(info.si_pid))
                         return;
                 (void)waitpid(info.si_pid, NULL, WNOHANG);
         }

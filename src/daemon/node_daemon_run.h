@@ -10,8 +10,7 @@ struct orphans {
         struct loop_signal sigchld;
 };
 
-/* Reaps every ended child that was not started by this process. All programs that this process starts lead
- * their own process group. */
+/* Reaps every ended child that base/process did not start. */
 void orphans_start(struct orphans *o, uv_loop_t *loop);
 void orphans_stop(struct orphans *o);
 

@@ -28,6 +28,9 @@ static void on_done(void *u, const struct child_result *r) {
 }
 
 static void on_tick(uv_timer_t *t) {
+        /* An orphan that has left the group of its parent is not killed with it. */
+        if (answered && getpgid(orphan) == orphan)
+                kill(orphan, SIGKILL);
         /* A zombie still answers to kill(); a reaped process does not. */
         reaped = answered && kill(orphan, 0) < 0;
         if (reaped)
@@ -35,28 +38,42 @@ static void on_tick(uv_timer_t *t) {
 }
 
 /* A child leaves its own child, which this process inherits like the first process of a container. */
-static void test_reaps_orphans_and_no_own_children(void **state) {
+static void reap(const char *command) {
         uv_loop_t *loop = uv_default_loop();
         struct orphans o;
         uv_timer_t tick;
 
         assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+        answered = reaped = false;
         orphans_start(&o, loop);
         uv_timer_init(loop, &tick);
         uv_timer_start(&tick, on_tick, 5, 5);
         child_run(loop, &(struct child_options){
-                                .argv = (const char *const[]){ "sh", "-c", "sleep 1000 & echo $!", NULL },
+                                .argv = (const char *const[]){ "sh", "-c", command, NULL },
                                 .timeout_ms = 5000,
                                 .done = on_done });
         uv_run(loop, UV_RUN_DEFAULT);
         assert_true(reaped);
         orphans_stop(&o);
         uv_run(loop, UV_RUN_DEFAULT);
-        assert_int_equal(uv_loop_close(loop), 0);
+}
+
+static void test_reaps_orphans_and_no_own_children(void **state) {
+        reap("sleep 1000 & echo $!");
+}
+
+static void test_reaps_orphans_that_lead_a_group(void **state) {
+        reap("setsid sleep 1000 &"
+             "until read -r pid name state parent group rest </proc/$!/stat && [ $group = $! ]; do :; done;"
+             "echo $!");
+        assert_int_equal(uv_loop_close(uv_default_loop()), 0);
 }
 
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(test_reaps_orphans_and_no_own_children) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_reaps_orphans_and_no_own_children),
+                cmocka_unit_test(test_reaps_orphans_that_lead_a_group),
+        };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
