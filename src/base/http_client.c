@@ -215,7 +215,7 @@ static void multi_open(struct http_client *c) {
         curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
 }
 
-/* There are no calls left in it. */
+/* All calls have been removed from it. */
 static void multi_close(struct http_client *c) {
         struct http_socket *s;
         c->in_curl = true;
@@ -541,6 +541,8 @@ static void give_up_connection(struct http_client *c) {
 
         c->reconnect = false;
         TAILQ_FOREACH (call, &c->calls, entry) {
+                if (call->state == CALL_CANCELLED)
+                        curl_multi_remove_handle(c->multi, call->easy); /* released later */
                 if (call->state == CALL_ACTIVE) {
                         curl_multi_remove_handle(c->multi, call->easy);
                         call->state = CALL_FAILED;
