@@ -81,7 +81,7 @@ slots_are() { [[ $(standing | jq .slots) == "$1" ]]; }
 	eventually 60 fabric_condition_has DomainFull "has 2 slots" "get no index: node-0" "Set imex.maxNodesPerDomain to the number of nodes"
 	devices_are 0 "daemon 1"
 	eventually 30 node_event 0 IMEXNoIndex ComputeDomainDevicesWithheld
-	eventually 30 plugin_logged 0 "this node offers no devices" "get no index: node-0. Set imex.maxNodesPerDomain to the number of nodes"
+	eventually 30 plugin_logged 0 "this node offers no devices" "get no index: node-0. The number of slots is set when the first node joins"
 	local uid
 	domain one
 	worker a one 0
