@@ -35,8 +35,9 @@ plugin_killed_in_prepare() {
 }
 
 # server_stops_in_prepare: stops the API server while pod a has to be unprepared, pod b has its claim ($claim) but no
-# assignment yet, and pod c runs. $stopped is the time. server_is_back SECONDS: starts the API server, and everything
-# recovers; b may take this long.
+# assignment yet, and pod c runs. No controller runs until server_is_back, so that b cannot get an assignment before
+# the server stops. $stopped is the time. server_is_back SECONDS: starts the API server and the controllers, and
+# everything recovers; b may take this long.
 server_stops_in_prepare() {
 	local uid
 	domain d
@@ -51,7 +52,6 @@ server_stops_in_prepare() {
 	eventually 20 allocated b
 	eventually 30 checkpoint_has 2 "$(claim_uid b)" PrepareStarted
 	claim=$(claim_of b)
-	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
 	k -n "$ns" delete pod a --wait=false
 	"$cluster/apiserver" stop
 	stopped=$SECONDS
@@ -59,6 +59,7 @@ server_stops_in_prepare() {
 }
 server_is_back() {
 	"$cluster/apiserver" start
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2
 	gone pod/a
 	k -n "$driver_ns" rollout status deployment/compute-domains-controller --timeout=90s
 	running b "$1"
