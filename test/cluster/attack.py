@@ -7,6 +7,7 @@ again. KIND:
   unfinished  16 MiB of requests that never end
   unknown     4 MiB of unknown header lines
   slow        many requests on each of 128 connections, without reading an answer
+  endless     complete requests without end on each of 4 connections, with reading all answers
 At the end it prints for each target how many connections were made and how many bytes were accepted, and fails if that is less than
 described above. `ask` does what a probe does, and prints the status code of /healthz."""
 
@@ -50,12 +51,20 @@ class Slow(Attack):
     connections, first, reads = 128, (GET + b"\r\n") * 32, False
 
 
+class Endless(Attack):
+    connections, each = 4, float("inf")
+
+    def more(self):
+        return b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" * 1000
+
+
 # The attack, and the least numbers of connections and bytes.
 KINDS = {
     "begun": (Begun, 128, 0),
     "unfinished": (Unfinished, 16, 16 * MIB),
     "unknown": (Unknown, 16, 4 * MIB),
     "slow": (Slow, 32, 0),
+    "endless": (Endless, 4, 1 * MIB),
 }
 
 

@@ -51,13 +51,18 @@ private() { awk '/^Private_Dirty:/ { print $2 }' "/proc/$1/smaps_rollup"; }
 sanitized() { grep -q libasan "/proc/$1/maps"; }
 idle() { sed -n "s/^$1 //p" "$BATS_FILE_TMPDIR/idle"; }
 
+# attack KIND SECONDS: attacks all targets.
+attack() {
+	# shellcheck disable=SC2046 # one word per target
+	nsenter -t "$(pids_of_pod "$ns" attacker 'sleep 1000000')" -n python3 -B "$cluster/attack.py" "$1" "$2" $(targets) 3>&-
+}
+
 # withstood KIND: an attack of 12 s, which is longer than any request or answer may take.
 withstood() {
 	local kind=$1 before target attacker pod pid now
 	local -A most
 	before=$(probed)
-	# shellcheck disable=SC2046 # one word per target
-	nsenter -t "$(pids_of_pod "$ns" attacker 'sleep 1000000')" -n python3 -B "$cluster/attack.py" "$kind" 12 $(targets) 3>&- &
+	attack "$kind" 12 &
 	attacker=$!
 	while kill -0 $attacker 2>/dev/null; do
 		for target in $(targets); do
@@ -88,3 +93,16 @@ withstood() {
 
 # failure: a pod reads no answers -> probes pass, and memory stays bounded
 @test "clients that read no answer: probes pass, and memory stays bounded" { withstood slow; }
+
+# failure: a pod sends requests without end, and reads the answers -> claims are prepared and probes pass
+@test "requests without end: a pod gets its channel, probes pass, and memory stays bounded" {
+	local attacker
+	attack endless 60 &
+	attacker=$!
+	worker b d 0
+	running b 40
+	kill -0 $attacker
+	k -n "$ns" delete pod b
+	wait $attacker
+	withstood endless
+}
