@@ -199,7 +199,7 @@ static bool test_report_rack(struct cli *c, struct view *v, const struct test_pl
         }
         bool ok = n && ready == n;
         term_line(t, "%-4s %s: %s", ok ? "ok" : "FAIL", p->racks[rack]->name,
-                  n ? arena_printf(v->a, "%zu of %zu pods have channel 0", ready, n)
+                  n ? arena_printf(v->a, "%zu of %zu pods have a channel", ready, n)
                     : "no node is Ready and not cordoned");
         for (size_t i = 0; i < p->n_pods; i++)
                 if (p->pods[i].rack == rack && p->pods[i].state != TEST_POD_READY)
@@ -315,7 +315,7 @@ const struct command command_test = {
         .args = "",
         .summary = "create pods with a channel on each rack, and check them",
         .text = "Creates a ComputeDomain and up to two pods on each rack, in the namespace that you choose, "
-                "with `kubectl create`. Waits until the pods run and have the device of channel 0, and "
+                "with `kubectl create`. Waits until the pods run and have the device of a channel, and "
                 "reports for each rack \"ok\" or \"FAIL\" with the cause that `why` names. Then it deletes "
                 "what it created, also after Ctrl-C or an error. A rack whose channels are all in use "
                 "fails.\n\n"

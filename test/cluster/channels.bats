@@ -3,6 +3,8 @@
 # Each ComputeDomain has its own channel, and a node has sixteen channel devices for pods (imex.isolation=channel).
 # The hosts run IMEX. All nodes are in one partition.
 
+bats_require_minimum_version 1.5.0
+
 load driver
 load channels
 
@@ -329,6 +331,22 @@ has_no_entry_at() { fabric_now | jq -e --argjson id "$1" 'all(.channels[]; .id !
 	domain all 0 All
 	is_invalid() { k -n "$ns" get computedomain all -o json | jq -e '.status.conditions[] | select(.reason == "InvalidSpec")'; }
 	eventually 20 is_invalid
+}
+
+# example NAME: creates the objects of the example, with an image that exists here.
+example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/examples/$1.yaml" | k -n "$ns" apply -f - >/dev/null; }
+
+# bats test_tags=long
+@test "the command test of the kubectl plugin, and the examples, find a channel with another number than 0" {
+	run -0 plugin test -n "$ns"
+	[[ $output == *': 2 of 2 pods have a channel'* ]]
+	run -0 plugin test -n "$ns" --image compute-domains/busybox:test
+	[[ $output == *': 2 of 2 pods have a channel'* ]]
+	example job
+	k -n "$ns" wait --for=condition=Complete job/training --timeout=90s
+	[[ $(k -n "$ns" logs -l job=training | grep -c 'has a channel') == 4 ]]
+	example deployment
+	k -n "$ns" rollout status deployment/serving --timeout=60s
 }
 
 # The same if the driver runs IMEX: one IMEX domain for the whole partition. More tests: long/standing.bats.

@@ -314,6 +314,11 @@ has_channel() { k -n "$ns" exec "$1" -- test -c /dev/nvidia-caps-imex-channels/c
 has_not() { k -n "$ns" exec "$1" -- sh -c '! test -e "$1"' sh "$2"; }
 has_no_channel() { has_not "$1" /dev/nvidia-caps-imex-channels; }
 
+# plugin ARGS...: the plugin as kubectl starts it.
+plugin() {
+	PATH=${kubectl%/*}:$checkout/build/src/cli:$PATH KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache kubectl-compute_domains "$@"
+}
+
 # event_contains KIND/NAME TEXT: an Event about that object contains the text.
 event_contains() {
 	k -n "${3:-$ns}" get events -o json |

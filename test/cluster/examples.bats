@@ -102,11 +102,6 @@ well_formed() { k -n "$ns" create --dry-run=server --validate=strict -f "$1"; }
 	[[ $status -ne 0 && $output == *'unknown field "spec.leaderWorkerTemplate.workers"'* ]]
 }
 
-plugin() {
-	PATH=$(dirname "$kubectl"):$PATH KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache \
-		"$checkout/build/src/cli/kubectl-compute_domains" "$@"
-}
-
 @test "manifests that the kubectl plugin prints match their schemas, and a printed Job runs on four nodes" {
 	local kind
 	for kind in job jobset lws mpijob; do
