@@ -116,6 +116,27 @@ waits=resources.computeDomains.imex.waitForHost
 	END
 }
 
+# mode_of TITLE: the arguments of helm in this procedure of docs/how-to/upgrade.md, as $MODE.
+mode_of() {
+	local IMEX
+	eval "$(awk -v title="$1" '$0 == title { found = 1 } found && /^# 1/ { exit } found && /^(IMEX|MODE)=/' "$checkout/docs/how-to/upgrade.md")"
+}
+@test "the documented changes of the mode remove the values that requested the other mode" {
+	local spelling MODE
+	mode_of "From host-managed to driver-managed:"
+	for spelling in gate word go; do
+		local -n flags=$spelling
+		render "${flags[@]}" --set $waits=true $MODE
+		is '[controller, plugin] | all(env("IMEX_MODE") == "driverManaged" and ([env("FEATURE_GATES")] | tojson | contains("HostManagedIMEX=") | not))'
+	done
+	render $MODE
+	mode_of "From driver-managed to host-managed:"
+	for spelling in false null; do
+		render --set featureGates.HostManagedIMEX=$spelling $MODE
+		is '[controller, plugin] | all(env("IMEX_MODE") == "hostManaged" and [env("FEATURE_GATES")] == [])'
+	done
+}
+
 @test "the admission policy for claims is optional, off by default, and fails open" {
 	render "${gate[@]}"
 	is '[kind("ValidatingAdmissionPolicy")[].metadata.name | select(test("-resourceclaim"))] == []'

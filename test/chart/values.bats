@@ -318,5 +318,6 @@ config=resources.computeDomains.imex.config
 	done
 	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"have no effect here"* ]]
 	[[ $(notes --set featureGates.ComputeDomainCliques=true) != *"have no effect here"* ]]
+	[[ $(notes --set featureGates.MPSSupport=null) != *"have no effect here"* ]]
 	[[ $(notes) != *"have no effect here"* ]]
 }

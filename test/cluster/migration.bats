@@ -10,30 +10,36 @@ nodes=4
 setup_file() {
 	"$cluster/up" $nodes
 	"$cluster/host-imex" all stop # in case an earlier test left it running
-	in_mode false
+	# The plugin also runs on nodes that only Node Feature Discovery has labelled.
+	k label --overwrite node node-3 feature.node.kubernetes.io/pci-10de.present=true nvidia.com/gpu.present-
+	in_mode driverManaged
 }
+teardown_file() { k label --overwrite node node-3 nvidia.com/gpu.present=true feature.node.kubernetes.io/pci-10de.present-; }
 setup() { ns_begin; }
 teardown() {
 	"$cluster/host-imex" all stop
 	ns_end
 }
 
-# in_mode TRUE|FALSE: the driver installed with this value of the feature gate.
-in_mode() { with_driver $nodes --set featureGates.HostManagedIMEX="$1"; }
+# in_mode MODE: the driver installed with this value of imex.mode.
+in_mode() { with_driver $nodes --set resources.computeDomains.imex.mode="$1"; }
 
 # Prints the commands of the page. kubectl and helm are those of the test cluster, and host-imex replaces the systemd
 # of a host.
 procedure() {
 	awk -v title="$1" '$0 == title { found = 1 } found && /^```$/ { exit } found && inside { print } found && /^```sh$/ { inside = 1 }' "$checkout/docs/how-to/upgrade.md"
 }
+# Prints the command of the page that exports the ComputeDomains.
+export_command() { awk '/^```$/ { inside = 0 } inside { print } /^```bash$/ { inside = !found; found = 1 }' "$checkout/docs/how-to/upgrade.md"; }
 # run_procedure TITLE [SCRIPT [N]]: runs the commands, changed by the sed script, while the workload is on N nodes.
 run_procedure() {
 	local folder=$BATS_TEST_TMPDIR/migration
 	mkdir -p "$folder"
 	ln -sfn "$checkout/deploy" "$folder/deploy"
-	domain_manifest >"$folder/domains.yaml"
 	workload_manifest >"$folder/workloads.yaml"
-	procedure "$1" | sed "${2-}" >"$folder/procedure.sh"
+	export_command >"$folder/procedure.sh"
+	grep -q 'domains.yaml' "$folder/procedure.sh"
+	procedure "$1" | sed "${2-}" >>"$folder/procedure.sh"
 	grep -q 'helm upgrade' "$folder/procedure.sh" # the page still contains it
 	(
 		cd "$folder"
@@ -57,7 +63,7 @@ domain_manifest() {
 	cat <<-END
 		apiVersion: resource.nvidia.com/v1beta1
 		kind: ComputeDomain
-		metadata: {name: moving, namespace: $ns}
+		metadata: {name: moving, namespace: $ns, annotations: {resource.nvidia.com/start-gate: "false"}}
 		spec: {numNodes: 0, channel: {allocationMode: Single, resourceClaimTemplate: {name: moving}}}
 	END
 }
@@ -90,6 +96,7 @@ works() {
 	local pod
 	for pod in $(k -n "$ns" get pods -l job=work -o jsonpath='{.items[*].metadata.name}'); do has_channel "$pod"; done
 	k -n "$ns" wait --for=condition=Ready computedomain/moving --timeout=30s
+	domain_field_is moving '.metadata.annotations.resource\.nvidia\.com/start-gate' false
 }
 nothing_of_daemons() { no_daemons && labels_gone && cliques_gone; }
 
@@ -129,12 +136,12 @@ one_waits() {
 # bats test_tags=long
 @test "the documented change from channel isolation to isolation by domain: of two pods on a node, one waits for the other" {
 	local imex=resources.computeDomains.imex on=node-1 first
-	with_driver $nodes --set featureGates.HostManagedIMEX=false --set $imex.isolation=channel
+	with_driver $nodes --set $imex.isolation=channel
 	domain_manifest | k apply -f -
 	workload_manifest | k apply -f -
 	k -n "$ns" rollout status deployment/work --timeout=120s
 	run_procedure "From host-managed to driver-managed:" \
-		"/HOSTS/d; s/featureGates.HostManagedIMEX=false/$imex.isolation=domain/" 1
+		"/HOSTS/d; s/^MODE=.*/MODE='--set $imex.isolation=domain'/" 1
 	eventually 90 one_waits
 	first=$(one_waits)
 	has_channel "$first"
@@ -149,15 +156,15 @@ assigned_nowhere() { domains_gone && daemons_idle $nodes; }
 refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 
 # bats test_tags=long
-@test "driver-managed ComputeDomains when the gate changes: they report it, get no new pods, and can be deleted completely" {
-	in_mode false
+@test "driver-managed ComputeDomains when the mode changes: they report it, get no new pods, and can be deleted completely" {
+	in_mode driverManaged
 	domain old
 	worker before old 0
 	running before
 	eventually 15 domain_field_is old .status.nodesReady 1
 	local pid
 	pid=$(imex_pid 0)
-	in_mode true
+	in_mode hostManaged
 	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=OtherMode computedomain/old --timeout=60s
 	[[ $(condition old Ready message) == *driverManaged*hostManaged*"create it again"* ]]
 	domain_field_is old .status.status NotReady
@@ -184,12 +191,12 @@ refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 }
 
 # bats test_tags=long
-@test "host-managed ComputeDomains when the gate changes back: they report it, get no daemon, and can be deleted completely" {
-	in_mode true
+@test "host-managed ComputeDomains when the mode changes back: they report it, get no daemon, and can be deleted completely" {
+	in_mode hostManaged
 	domain old
 	worker before old 0
 	running before
-	in_mode false
+	in_mode driverManaged
 	k -n "$ns" wait --for=jsonpath='{.status.conditions[?(@.type=="Ready")].reason}'=OtherMode computedomain/old --timeout=60s
 	[[ $(condition old Ready message) == *hostManaged*driverManaged*"create it again"* ]]
 	running before
@@ -218,7 +225,7 @@ domains_in_metrics() { k get --raw "/api/v1/namespaces/$driver_ns/pods/$(leader_
 
 # bats test_tags=long
 @test "host-managed: the controller's metrics no longer count a deleted ComputeDomain" {
-	in_mode true
+	in_mode hostManaged
 	domain one
 	k -n "$ns" wait --for=condition=Ready computedomain/one --timeout=60s
 	eventually 30 domains_in_metrics Ready 1

@@ -249,9 +249,9 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* The value of FEATURE_GATES. */}}
+{{/* The value of FEATURE_GATES. A gate that is null is not named: Helm keeps a null for a key without a default. */}}
 {{- define "compute-domains.featureGates" -}}
-{{- range $gate, $on := .Values.featureGates }}{{ $gate }}={{ $on }},{{ end -}}
+{{- range $gate, $on := .Values.featureGates }}{{ if not (kindIs "invalid" $on) }}{{ $gate }}={{ $on }},{{ end }}{{ end -}}
 {{- end -}}
 
 {{/* "true" when the alpha feature gate is on. Takes (list $ "Gate"). */}}

@@ -50,7 +50,7 @@ controller.priorityClassName, kubeletPlugin.priorityClassName: both empty, so th
 {{- end }}
 {{- if not $gpus }}
 {{- range $gate := list "ConsumableShares" "DRAListTypeAttributes" "DeviceMetadata" "DynamicMIG" "FabricManagerPartitioning" "MPSSupport" "NVMLDeviceHealthCheck" "PassthroughSupport" "TimeSlicingSettings" }}
-{{- if hasKey ($values.featureGates | default dict) $gate }}
+{{- if has (toString (get ($values.featureGates | default dict) $gate)) (list "true" "false") }}
 featureGates.{{ $gate }}: it concerns GPUs, which are not allocated here
 {{- end }}
 {{- end }}
