@@ -82,29 +82,12 @@ int gates_parse(struct gates *g, const char *text, struct err *e) {
 }
 
 int gates_validate(const struct gates *g, struct err *e) {
-        static const struct {
-                enum gate a, b;
-                bool b_must_be;
-        } rules[] = {
-                { GATE_DYNAMIC_MIG, GATE_PASSTHROUGH_SUPPORT, false },
-                { GATE_DYNAMIC_MIG, GATE_NVML_DEVICE_HEALTH_CHECK, false },
-                { GATE_DYNAMIC_MIG, GATE_MPS_SUPPORT, false },
-                { GATE_PASSTHROUGH_SUPPORT, GATE_NVML_DEVICE_HEALTH_CHECK, false },
-                { GATE_DEVICE_METADATA, GATE_PASSTHROUGH_SUPPORT, true },
-        };
-        /* It would switch on features of GPUs that exclude each other, and host-managed IMEX. */
         if (g->on[GATE_ALL_ALPHA])
                 return err_set(
                         e, ERR_INVALID, 0,
                         "feature gate AllAlpha=true switches on gates that exclude each other: set the "
                         "ones that you need by name (HostManagedIMEX, "
                         "NVMLDeviceHealthCheck, TimeSlicingSettings)");
-        for (size_t i = 0; i < ARRAY_LEN(rules); i++)
-                if (g->on[rules[i].a] && g->on[rules[i].b] != rules[i].b_must_be)
-                        return err_set(e, ERR_INVALID, 0, "feature gate %s %s feature gate %s",
-                                       gate_table[rules[i].a].name,
-                                       rules[i].b_must_be ? "requires" : "cannot be combined with",
-                                       gate_table[rules[i].b].name);
         return 0;
 }
 

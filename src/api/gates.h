@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gates: parses and checks the feature gates. They have the names, defaults and dependencies of the Go
- * driver's gates. */
+/* gates: parses and checks the feature gates. They have the names and defaults of the Go driver's gates. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,7 +32,8 @@ enum gate {
         GATE_FABRIC_MANAGER_PARTITIONING,
         /* the same as imex.mode=hostManaged */
         GATE_HOST_MANAGED_IMEX,
-        /* with imex.mode=hostManaged, the default of imex.waitForHost is true */
+        /* with imex.mode=hostManaged, but not with the gate HostManagedIMEX, the default of imex.waitForHost
+         * is true */
         GATE_HOST_MANAGED_IMEX_DAEMON,
         /* no effect, because nvidia-imex always gets stable names of its peers */
         GATE_IMEX_DAEMONS_WITH_DNS_NAMES,
@@ -62,7 +62,9 @@ void gates_init(struct gates *g); /* sets the defaults */
 /* Parses "Name=true,Other=false,". ERR_INVALID: a name or a value is unknown. Empty segments are allowed.
  * AllAlpha and AllBeta apply to gates that are not named. */
 int gates_parse(struct gates *g, const char *text, struct err *e);
-/* Checks the Go driver's dependencies between gates. AllAlpha=true is refused, because it violates them. */
+/* ERR_INVALID: AllAlpha is true. It would enable gates of GPUs that exclude each other, and host-managed
+ * IMEX. The Go driver also refuses some combinations of the gates of GPUs. Here at least one gate of each
+ * combination is refused with GPUs (gpu_driver_check_gates()), and has no effect without them. */
 int gates_validate(const struct gates *g, struct err *e);
 /* Renders all gates in the form of gates_parse(), sorted by name, with a comma after each gate. */
 void gates_render(const struct gates *g, struct buf *out);

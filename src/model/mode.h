@@ -51,9 +51,9 @@ struct imex_mode {
 enum { MODE_CHANNEL_DEVICES = 16 };
 
 /* Chooses the mode from the gates, IMEX_MODE and IMEX_ISOLATION (NULL or "": the default). Then switches off
- * the gates that have no meaning in a host-managed mode (gates_log_forced() logs them), and checks the
- * dependencies of the gates. ERR_INVALID: the message names the settings that contradict each other, and *g
- * must not be used. *ret is static. */
+ * the gates that have no meaning in a host-managed mode (gates_log_forced() logs them), and calls
+ * gates_validate(). ERR_INVALID: the message names the settings that contradict each other, and *g must not
+ * be used. *ret is static. */
 int mode_resolve(struct gates *g, const char *imex_mode, const char *imex_isolation,
                  const struct imex_mode **ret, struct err *e);
 

@@ -31,11 +31,7 @@ static const struct {
           { 0 } },
         { "HostManagedIMEX=true,IMEXDaemonsWithDNSNames=false", "", "", HOST, { 0 } },
         { "IMEXDaemonsWithDNSNames=false", "", "", DRIVER, { 0 } }, /* it has no effect */
-        { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true",
-          "",
-          "",
-          ERROR,
-          { "DynamicMIG", "MPSSupport" } },
+        { "HostManagedIMEX=true,DynamicMIG=true,MPSSupport=true", "", "", HOST, { 0 } }, /* without effect */
         { "", "hostManaged", "", HOST, { 0 } },
         { "HostManagedIMEX=true", "hostManaged", "domain", HOST, { 0 } },
         { "HostManagedIMEXDaemon=false", "hostManaged", "", HOST, { 0 } },
