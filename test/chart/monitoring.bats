@@ -17,6 +17,17 @@ recorded=$checkout/test/alerts
 	is 'kind("PodMonitor") | map(.metadata.name) == ["compute-domains-kubelet-plugin"]'
 }
 
+# failure: a PodMonitor is enabled, but an endpoint is not reachable from other pods -> the chart refuses it
+@test "a PodMonitor needs endpoints that other pods can reach" {
+	local monitor=(--set metrics.podMonitor.enabled=true)
+	refused 'Prometheus cannot reach controller.metrics.httpEndpoint "127.0.0.1:8080"' "${monitor[@]}" --set controller.metrics.httpEndpoint=127.0.0.1:8080
+	refused 'Prometheus cannot reach kubeletPlugin.metrics.computeDomainHttpEndpoint ""' "${monitor[@]}" --set kubeletPlugin.metrics.computeDomainHttpEndpoint=
+	refused 'Prometheus cannot reach kubeletPlugin.metrics.gpuHttpEndpoint "10.0.0.1:8080"' "${monitor[@]}" \
+		--set resources.gpus.enabled=true --set kubeletPlugin.metrics.gpuHttpEndpoint=10.0.0.1:8080
+	render "${monitor[@]}" --set kubeletPlugin.metrics.gpuHttpEndpoint=10.0.0.1:8080
+	render "${monitor[@]}" --set controller.metrics.httpEndpoint=127.0.0.1:8080 --set controller.metrics.enabled=false
+}
+
 @test "PodMonitors find the pods and their ports" {
 	render --set metrics.podMonitor.enabled=true --set metrics.podMonitor.interval=30s --set metrics.podMonitor.labels.release=prom
 	is 'kind("PodMonitor") | map(.metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'

@@ -67,6 +67,8 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	render --set-string resources.computeDomains.imex.hostProbeInterval=0 --set resources.computeDomains.imex.evictAfterMinutes=10
 	render "${word[@]}"
 	render "${word[@]}" --set featureGates.HostManagedIMEXDaemon=true --set resources.computeDomains.imex.waitForHost=false
+	refused "hostProbeInterval 0 is not possible with imex.mode=hostManaged and imex.isolation=channel" "${word[@]}" \
+		--set resources.computeDomains.imex.isolation=channel
 	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
 	refused "leaseDuration (5000 ms) must be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
 	refused "renewDeadline (10000 ms), which must be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
@@ -75,6 +77,30 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	refused "serviceAccount" --set serviceAccount=null
 	refused "digest" --set image.digest=latest
 	render --set controller.leaderElection.leaseDuration=1m30s --set controller.leaderElection.renewDeadline=1m --set controller.leaderElection.retryPeriod=2.5s
+}
+
+# failure: an endpoint has no port, or another listener of the pod has the same port -> the chart refuses it
+@test "an endpoint needs a port, and the containers of the plugin's pod need different ports" {
+	local name endpoint plugin=kubeletPlugin.metrics gpus=(--set resources.gpus.enabled=true)
+	for name in controller.metrics.httpEndpoint $plugin.computeDomainHttpEndpoint $plugin.gpuHttpEndpoint; do
+		for endpoint in 8080 localhost : :0 :65536 :http; do refused "${name##*.}" --set-string "$name=$endpoint"; done
+		for endpoint in :65535 0.0.0.0:9090 '[::]:9090' ''; do render --set-string "$name=$endpoint"; done
+	done
+	refused "$plugin.computeDomainHttpEndpoint and $plugin.gpuHttpEndpoint have the port 8080" "${gpus[@]}" --set $plugin.computeDomainHttpEndpoint=:8080
+	render --set $plugin.computeDomainHttpEndpoint=:8080
+	render "${gpus[@]}" --set $plugin.computeDomainHttpEndpoint=:8080 --set resources.computeDomains.enabled=false
+	refused "kubeletPlugin.containers.computeDomains.healthcheckPort and kubeletPlugin.containers.gpus.healthcheckPort have the port 51515" \
+		"${gpus[@]}" --set kubeletPlugin.containers.gpus.healthcheckPort=51515
+	refused "kubeletPlugin.containers.computeDomains.healthcheckPort and $plugin.computeDomainHttpEndpoint have the port 8081" \
+		--set kubeletPlugin.containers.computeDomains.healthcheckPort=8081
+	render "${gpus[@]}" --set kubeletPlugin.containers.gpus.healthcheckPort=-1 --set kubeletPlugin.containers.computeDomains.healthcheckPort=-1
+}
+
+# A rule without ports would allow all of them.
+@test "the network policies need a port of the API server" {
+	refused "apiServerPorts" --set-json networkPolicy.apiServerPorts=[]
+	render --set controller.networkPolicy.enabled=true --set networkPolicy.apiServerPorts=null
+	is 'kind("NetworkPolicy") | map(select(.spec.egress)) | map([.spec.egress[].ports[].port]) == [[443, 6443]]'
 }
 
 # failure: a key of another chart is used -> it is refused with the replacement
@@ -315,6 +341,23 @@ config=resources.computeDomains.imex.config
 		'controller\.metrics\.profilePath: ' 'consumableShares: ' 'featureGates\.MPSSupport: ' 'featureGates\.ComputeDomainCliques: ' 'featureGates\.IMEXDaemonsWithDNSNames: ' 'nvidiaCDIHookPath: ' \
 		'controller\.priorityClassName, kubeletPlugin\.priorityClassName: both empty, so the daemons'; do
 		grep -qE "^  $key" <<<"$text" || { echo "missing: $key"; echo "$text"; return 1; }
+	done
+	text=$(notes --set admission.hostManaged.enabled=true --set resources.computeDomains.imex.trustContainerToolkit=true)
+	for key in 'admission\.hostManaged\.enabled: ' 'resources\.computeDomains\.imex\.trustContainerToolkit: '; do
+		grep -qE "^  $key" <<<"$text" || { echo "missing: $key"; echo "$text"; return 1; }
+	done
+	local host=(--set resources.computeDomains.imex.mode=hostManaged)
+	text=$(notes "${host[@]}" --set resources.computeDomains.imex.maxNodesPerDomain=36 --set daemon.podLabels.a=b --set daemon.networkPolicy.enabled=false)
+	for key in 'resources\.computeDomains\.imex\.maxNodesPerDomain: ' 'daemon\.networkPolicy, daemon\.podLabels: '; do
+		grep -qE "^  $key" <<<"$text" || { echo "missing: $key"; echo "$text"; return 1; }
+	done
+	[[ $(notes "${host[@]}" --set resources.computeDomains.imex.isolation=channel --set resources.computeDomains.imex.trustContainerToolkit=true \
+		--set admission.hostManaged.enabled=true) != *"have no effect here"* ]]
+	[[ $(notes --set daemon.podLabels.a=b --set resources.computeDomains.imex.maxNodesPerDomain=36) != *"have no effect here"* ]]
+	text=$(notes --set resources.computeDomains.enabled=false --set resources.computeDomains.rackDomains.enabled=true \
+		--set resources.computeDomains.autoDomains.enabled=true)
+	for key in rackDomains autoDomains; do
+		grep -qE "^  resources\.computeDomains\.$key\.enabled: " <<<"$text" || { echo "missing: $key"; echo "$text"; return 1; }
 	done
 	[[ $(notes --set image.repository=example.org/cd --set image.tag=mine) != *"have no effect here"* ]]
 	[[ $(notes --set featureGates.ComputeDomainCliques=true) != *"have no effect here"* ]]

@@ -1,11 +1,39 @@
 {{- /* SPDX-License-Identifier: Apache-2.0 */ -}}
 {{/*
-A line for each value that is set and has an effect only in the chart dra-driver-nvidia-gpu. Values that would remove a feature are
-refused instead (validation.yaml).
+A line for each value that is set and has no effect here, or another effect than in the chart dra-driver-nvidia-gpu. Values that would
+remove a feature are refused instead (validation.yaml).
 */}}
 {{- define "compute-domains.withoutEffect" -}}
 {{- $values := .Values -}}
 {{- $gpus := include "compute-domains.gpus" . -}}
+{{- $imex := .Values.resources.computeDomains.imex | default dict -}}
+{{- $host := include "compute-domains.hostManaged" . -}}
+{{- if not .Values.resources.computeDomains.enabled }}
+{{- range $name := list "rackDomains" "autoDomains" }}
+{{- if dig $name "enabled" false $values.resources.computeDomains }}
+resources.computeDomains.{{ $name }}.enabled: resources.computeDomains.enabled=false takes precedence
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if and (dig "hostManaged" "enabled" false (.Values.admission | default dict)) (not $host) }}
+admission.hostManaged.enabled: the driver runs nvidia-imex, not the hosts
+{{- end }}
+{{- if and $imex.trustContainerToolkit (not (include "compute-domains.ownChannels" .)) }}
+resources.computeDomains.imex.trustContainerToolkit: without imex.isolation=channel, no node withholds devices because of its container toolkit
+{{- end }}
+{{- if and $host (ne (int ($imex.maxNodesPerDomain | default 18)) 18) }}
+resources.computeDomains.imex.maxNodesPerDomain: the hosts run nvidia-imex with the nodes of their nodes_config.cfg
+{{- end }}
+{{- $changed := list }}
+{{- range $key, $default := dict "priorityClassName" nil "podLabels" dict "podAnnotations" dict "resources" (dict "requests" (dict "cpu" "10m" "memory" "24Mi")) "networkPolicy" (dict "enabled" true) }}
+{{- $value := get ($values.daemon | default dict) $key }}
+{{- if and $value (ne (toJson $value) (toJson $default)) }}
+{{- $changed = append $changed (printf "daemon.%s" $key) }}
+{{- end }}
+{{- end }}
+{{- if and $host $changed }}
+{{ join ", " $changed }}: the hosts run nvidia-imex, so there are no daemons
+{{- end }}
 {{- if and (dig "imex" "config" dict .Values.resources.computeDomains | default dict) (include "compute-domains.hostManaged" .) }}
 resources.computeDomains.imex.config: the hosts run nvidia-imex; edit their /etc/nvidia-imex/config.cfg
 {{- end }}
