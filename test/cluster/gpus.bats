@@ -392,7 +392,7 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 # The last test, because it leaves the gate on, which the next installation resets.
 taints_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o json | jq -c --arg d "$2" '[.items[].spec.devices[] | select(.name == $d) | (.basic // .).taints[]? | del(.timeAdded)]'; }
 has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
-# failure: a GPU reports XID 79 -> no new pod gets it until its node reboots or the slice is annotated
+# failure: a GPU reports XID 79 -> no new pod gets it until the slice is annotated
 # bats test_tags=matrix,long
 @test "health: XID 79 taints a GPU and XID 31, of a program, does not; the taint stays when devices change, plugin and kubelet restart and the slice is deleted, until the slice is annotated" {
 	local pod taint

@@ -255,7 +255,7 @@ static void restart(const char *boot_id) {
         buf_done(&b);
 }
 
-/* failure: the plugin restarts -> XIDs of this boot stay reported */
+/* failure: the plugin restarts -> XIDs of this boot stay reported, and those before a reboot do not */
 static void xids_of_this_boot_outlive_the_process(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 0);
