@@ -74,6 +74,15 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 	done
 }
 
+@test "the documented command finds all objects that Helm keeps" {
+	local KINDS
+	eval "$(grep '^KINDS=' "$checkout/docs/how-to/uninstall.md")"
+	render --set nameOverride=dra-driver-nvidia-gpu
+	is 'map(select(.metadata.annotations["helm.sh/resource-policy"] == "keep")) | length > 5 and
+		all(.metadata.labels["app.kubernetes.io/instance"] == "compute-domains") and
+		((map(.kind | ascii_downcase | sub("y$"; "ie") + "s") | unique) - ($kinds | split(",")) == [])' --arg kinds "$KINDS"
+}
+
 @test "the program has every flag that the hook sets" {
 	local name
 	render --set logFormat=json

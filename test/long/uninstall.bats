@@ -21,8 +21,10 @@ commands() {
 	awk -v title="$1" -v n="$2" '/^## /{ found = $0 == title } !found { next } /^```sh$/{ i++; next } /^```$/{ if (i == n) exit; next } i == n' \
 		<(sed 's/^# Uninstall$/## Uninstall/' "$checkout/docs/how-to/uninstall.md")
 }
+# follow TITLE N [SCRIPT]: runs these commands, changed by the sed script.
 follow() {
-	commands "$@" >"$BATS_TEST_TMPDIR/commands.sh"
+	eval "$(sed -n 's/^    RELEASE=/RELEASE=/p' "$checkout/docs/how-to/uninstall.md")"
+	commands "$1" "$2" | sed "${3-}" >"$BATS_TEST_TMPDIR/commands.sh"
 	[[ -s $BATS_TEST_TMPDIR/commands.sh ]]
 	. "$BATS_TEST_TMPDIR/commands.sh"
 }
@@ -81,10 +83,9 @@ racks_exist() { [[ -n $(k -n "$driver_ns" get computedomains -l resource.nvidia.
 @test "with racks, the documented order leaves no ComputeDomain and no namespace of the driver" {
 	with_driver 3 --set resources.computeDomains.rackDomains.enabled=true
 	eventually 60 racks_exist
-	commands '## Uninstall' 1 | sed 's/^#    helm upgrade/helm upgrade/' >"$BATS_TEST_TMPDIR/commands.sh"
-	grep -q '^helm upgrade' "$BATS_TEST_TMPDIR/commands.sh"
 	cd "$checkout"
-	. "$BATS_TEST_TMPDIR/commands.sh"
+	follow '## Uninstall' 1 's/^#    helm upgrade/helm upgrade/'
+	grep -q '^helm upgrade' "$BATS_TEST_TMPDIR/commands.sh"
 	eventually 60 no_slices
 	none_of_the_cluster
 	no_driver_namespace
@@ -125,6 +126,25 @@ racks_exist() { [[ -n $(k -n "$driver_ns" get computedomains -l resource.nvidia.
 	k delete namespace "$driver_ns" --timeout=60s >/dev/null
 	no_driver_namespace
 	no_daemon_claims
+}
+
+# failure: the Job of an uninstallation fails -> helm rollback starts the controller again, and helm upgrade works
+@test "if the Job fails, the documented rollback starts the controller again, and the release can be upgraded" {
+	local revision
+	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null # by the Job, before it fails
+	! "$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --timeout 1s || false
+	k -n "$driver_ns" delete job compute-domains-uninstall --cascade=foreground >/dev/null
+	run install_chart
+	[[ $status -ne 0 && $output == *'has no deployed releases'* ]]
+	revision=$("$cluster/helm" history compute-domains --namespace "$driver_ns" -o json | jq -r '.[] | select(.status == "uninstalling").revision')
+	[[ $revision =~ ^[0-9]+$ ]]
+	grep -qF 'helm rollback $RELEASE REVISION --namespace $NAMESPACE --wait' "$checkout/docs/how-to/uninstall.md"
+	"$cluster/helm" rollback compute-domains "$revision" --namespace "$driver_ns" --wait
+	eventually 60 has_leader
+	with_driver 3
+	domain d
+	worker w d 1
+	running w
 }
 
 no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
