@@ -6,6 +6,7 @@
 #include "api/names.h"
 #include "api/states.h"
 #include "base/json.h"
+#include "base/stderr.h"
 
 static const char *const kind_names[] = {
         [OPAQUE_CHANNEL] = "ComputeDomainChannelConfig", [OPAQUE_DAEMON] = "ComputeDomainDaemonConfig"
@@ -49,6 +50,11 @@ static const struct jd_field f_daemon[] = {
 static const struct jd_field *const fields_of[] = {
         [OPAQUE_CHANNEL] = f_channel, [OPAQUE_DAEMON] = f_daemon
 };
+
+const char *opaque_kind_name(enum opaque_kind kind) {
+        BUG_ON(kind != OPAQUE_CHANNEL && kind != OPAQUE_DAEMON);
+        return kind_names[kind];
+}
 
 static int opaque_find_kind(const char *name, enum opaque_kind *ret) {
         for (size_t i = 0; i < ARRAY_LEN(kind_names); i++)

@@ -14,6 +14,9 @@ enum opaque_kind {
                          daemon of the Go driver */
 };
 
+/* Returns the value of `kind` in the configuration. */
+const char *opaque_kind_name(enum opaque_kind kind);
+
 /* How many channels a claim gets. */
 enum allocation_mode {
         ALLOCATION_DEFAULT,

@@ -470,6 +470,7 @@ const struct node_driver cd_driver = {
         .follow = cd_driver_follow,
         .health = cd_health_list,
         .rebuild = rebuild_devices,
+        .rebuild_config = rebuild_config,
         .may_collect = folders_may_collect,
         .remove_unused = folders_remove_unused,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "api/opaque.h"
 #include "cd_plugin/cd_devices.h"
 
 enum { DEVICES_MAX = 128 /* the limit of a ResourceSlice, so of a claim */ };
@@ -102,6 +103,12 @@ size_t rebuild_devices(const char *cdi_file, const char *uid, struct arena *a, s
         }
         *ret = devices;
         return n;
+}
+
+const char *rebuild_config(const struct node_device *d, struct arena *a) {
+        return arena_printf(a, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"domainID\":\"%s\"}", CD_API_VERSION,
+                            opaque_kind_name(cd_device_is_daemon(d) ? OPAQUE_DAEMON : OPAQUE_CHANNEL),
+                            *d->domain ? d->domain : CD_DAEMON_DOMAIN);
 }
 
 const char *rebuild_clique(const char *cdi_file, struct arena *a) {

@@ -15,7 +15,9 @@
  * channel and the clique ID, because the device's name already identifies the channel. */
 const char *rebuild_comment(struct arena *a, const char *domain, const char *device, int64_t channel,
                             const char *clique);
-/* For struct node_driver. */
+/* For struct node_driver. The Go driver cannot unprepare a daemon claim whose configuration names no
+ * ComputeDomain, so the configuration names CD_DAEMON_DOMAIN if the ComputeDomain is unknown. */
 size_t rebuild_devices(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
+const char *rebuild_config(const struct node_device *d, struct arena *a);
 /* Returns the clique ID in the comment, in the arena; NULL: none. */
 const char *rebuild_clique(const char *cdi_file, struct arena *a);

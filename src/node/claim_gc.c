@@ -27,29 +27,45 @@ static bool of_this_boot(const char *text, const char *boot_id, bool undated) {
         return str_is_uuid(boot) ? streq(boot, boot_id) : undated;
 }
 
-/* The file of the checkpoint has admin access only in the claim's status. */
+/* The allocation as the claim's status has it, as far as it is known. The file of the checkpoint has admin
+ * access only there. The Go driver reads the allocation of each prepared claim when it prepares another one,
+ * and crashes without it. */
 static struct str rebuilt_status(const struct claims_options *o, const struct node_device *devices, size_t n,
                                  struct arena *a) {
         struct buf b = BUF_INIT(CHECKPOINT_MAX_BYTES);
         struct jw w = JW(&b);
-        bool any = false;
-        buf_adds(&b, "{\"allocation\":{\"devices\":{\"results\":");
-        jw_arr(&w, NULL);
+        jw_obj(&w, NULL);
+        jw_obj(&w, "allocation");
+        jw_obj(&w, "devices");
+        jw_arr(&w, "results");
         for (size_t i = 0; i < n; i++) {
-                if (!devices[i].admin)
-                        continue;
-                any = true;
                 jw_obj(&w, NULL);
                 jw_str(&w, "request", "");
                 jw_str(&w, "driver", o->driver->name);
                 jw_str(&w, "pool", devices[i].pool);
                 jw_str(&w, "device", devices[i].name);
-                jw_bool(&w, "adminAccess", true);
+                if (devices[i].admin)
+                        jw_bool(&w, "adminAccess", true);
                 jw_end_obj(&w);
         }
         jw_end_arr(&w);
-        buf_adds(&b, "}}}");
-        struct str status = any ? str_from(arena_strdup(a, buf_str(&b))) : STR("{}");
+        if (o->driver->rebuild_config) {
+                jw_arr(&w, "config");
+                for (size_t i = 0; i < n; i++) {
+                        jw_obj(&w, NULL);
+                        jw_str(&w, "source", "FromClaim");
+                        jw_obj(&w, "opaque");
+                        jw_str(&w, "driver", o->driver->name);
+                        jw_raw(&w, "parameters", str_from(o->driver->rebuild_config(&devices[i], a)));
+                        jw_end_obj(&w);
+                        jw_end_obj(&w);
+                }
+                jw_end_arr(&w);
+        }
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        jw_end_obj(&w);
+        struct str status = str_from(arena_strdup(a, buf_str(&b)));
         buf_done(&b);
         return status;
 }

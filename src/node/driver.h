@@ -137,6 +137,9 @@ struct node_driver {
         /* Reads the devices from the CDI file of a claim: name, type and domain of each, in the arena.
          * Pure. */
         size_t (*rebuild)(const char *cdi_file, const char *uid, struct arena *a, struct node_device **ret);
+        /* Returns the configuration of a rebuilt device, as JSON in the arena. The Go driver reads it from
+         * the claim's status when it unprepares the claim. NULL: it does not need it. Pure. */
+        const char *(*rebuild_config)(const struct node_device *d, struct arena *a);
         /* Returns whether the plugin may unprepare a claim whose object no longer exists and which the
          * kubelet has not unprepared. If not, logs the reason. NULL: it always may. */
         bool (*may_collect)(void *u, const struct checkpoint_claim *entry);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdint.h>
 
+#include "api/names.h"
 #include "base/stderr.h"
 #include "gpu_plugin/gpu_plan.h"
 #include "gpu_plugin/gpu_record.h"
@@ -13,7 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
  * again. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         static const char uid[] = "c0000000-0000-4000-8000-000000000001";
-        static const struct node_driver driver = { .codec = &gpu_record_codec, .rebuild = gpu_plan_rebuild };
+        static const struct node_driver driver = { .name = GPU_DRIVER,
+                                                   .codec = &gpu_record_codec,
+                                                   .rebuild = gpu_plan_rebuild };
         static const struct claims_options o = { .driver = &driver,
                                                  .node = "n0",
                                                  .boot_id = "11111111-1111-4111-8111-111111111111" };

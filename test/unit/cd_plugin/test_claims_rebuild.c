@@ -13,8 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/names.h"
 #include "base/file.h"
 #include "faults.h"
+#include "node/checkpoint_layouts.h"
 
 static char *checkpoint;
 
@@ -125,6 +127,40 @@ static void checkpoint_that_was_removed_is_rebuilt(void **state) {
         nothing_is_lost();
         assert_non_null(strstr(api.events, "Node/n0 CheckpointMissing"));
         assert_non_null(strstr(api.events, "2 claims were rebuilt"));
+}
+
+#define ALLOCATION(device, kind, domain)                                                                     \
+        "{\"allocation\":{\"devices\":{\"results\":[{\"request\":\"\",\"driver\":\"compute-domain.nvidia."   \
+        "com\","                                                                                             \
+        "\"pool\":\"n0\",\"device\":\"" device "\"}],\"config\":[{\"source\":\"FromClaim\",\"opaque\":{"     \
+        "\"driver\":\"compute-domain.nvidia.com\",\"parameters\":{\"apiVersion\":"                           \
+        "\"resource.nvidia.com/v1beta1\",\"kind\":\"" kind "\",\"domainID\":\"" domain "\"}}}]}}}"
+
+static void has_status(const char *uid, const char *want) {
+        const struct checkpoint_claim *entry = world_entry(w.claims, uid);
+        struct buf canonical = BUF_INIT(CHECKPOINT_MAX_BYTES);
+        struct err e;
+        assert_non_null(entry);
+        assert_string_equal(entry->status.p, want);
+        /* The checksum of the file covers the status as the Go driver would write it. */
+        yyjson_doc *doc = json_parse(entry->status, YYJSON_READ_NOFLAG, &e);
+        assert_true(checkpoint_status(yyjson_doc_get_root(doc), &canonical));
+        assert_string_equal(buf_str(&canonical), want);
+        yyjson_doc_free(doc);
+        buf_done(&canonical);
+}
+
+/* The Go driver crashes if a prepared claim has no allocation, and cannot unprepare the claim of a daemon
+ * without a configuration. */
+/* failure: the Go driver returns after the checkpoint was rebuilt -> it can read the allocation of each claim
+ */
+static void a_rebuilt_claim_has_the_allocation_that_the_go_driver_reads(void **state) {
+        is_removed();
+        world_start(BOOT);
+        has_status(CLAIM_1, ALLOCATION("channel-0", "ComputeDomainChannelConfig", DOMAIN_A));
+        has_status(DAEMON_1, ALLOCATION("daemon-0", "ComputeDomainDaemonConfig", CD_DAEMON_DOMAIN));
+        world_stop(w.claims);
+        w.claims = NULL;
 }
 
 /* Such claims would never be unprepared. */
@@ -310,6 +346,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(an_impossible_checkpoint_is_kept_and_rebuilt),
                 T(checkpoint_that_was_removed_is_rebuilt),
+                T(a_rebuilt_claim_has_the_allocation_that_the_go_driver_reads),
                 T(cdi_files_of_unknown_age_create_no_claim_without_a_checkpoint),
                 T(a_damaged_checkpoint_is_repaired_while_the_plugin_runs),
                 T(no_failing_call_on_a_corrupt_checkpoint_loses_a_claim),

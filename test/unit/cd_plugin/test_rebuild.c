@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "cd_plugin/cd_devices.h"
 #include "cd_plugin/rebuild.h"
 
@@ -105,6 +106,14 @@ static void a_file_without_a_comment_is_read(void **state) {
         assert_null(rebuild_clique(text, a));
 }
 
+static void a_daemon_of_an_unknown_computedomain_has_a_configuration(void **state) {
+        (void)state;
+        assert_int_equal(rebuild("name: " UID "-daemon-0\n"), 1);
+        assert_string_equal(rebuild_config(&devices[0], a),
+                            "{\"apiVersion\":\"resource.nvidia.com/v1beta1\",\"kind\":"
+                            "\"ComputeDomainDaemonConfig\",\"domainID\":\"" CD_DAEMON_DOMAIN "\"}");
+}
+
 static void names_of_other_devices_are_ignored(void **state) {
         (void)state;
         static const char *const texts[] = {
@@ -152,6 +161,7 @@ int main(void) {
                 T(channel_1_does_not_match_channel_10),
                 T(files_with_the_shared_channel_need_no_channel_in_the_comment),
                 T(a_file_without_a_comment_is_read),
+                T(a_daemon_of_an_unknown_computedomain_has_a_configuration),
                 T(names_of_other_devices_are_ignored),
                 T(at_most_128_devices_are_read),
                 T(an_invalid_clique_id_is_ignored),

@@ -9,9 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "base/file.h"
+#include "gpu_plugin/gpu_plan.h"
 #include "gpu_plugin/gpu_record.h"
 #include "node/checkpoint_layouts.h"
+#include "node/claim_gc.h"
 
 static struct err e;
 
@@ -47,7 +50,7 @@ static void a_checkpoint_of_the_go_driver_is_written_unchanged(void **state) {
                                              "checkpoint-go-3.json", "checkpoint-go-4.json",
                                              "checkpoint-go-5.json", "one-main.json",
                                              "one-released.json",    "all-main.json",
-                                             "all-released.json" };
+                                             "all-released.json",    "rebuilt-released.json" };
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
                 struct checkpoint c = { .codec = &gpu_record_codec, .dialect = GPU_RECORD_MAIN };
                 if (strstr(names[i], "released"))
@@ -126,6 +129,37 @@ static void devices_are_read_with_their_types(void **state) {
         assert_true(checkpoint_find(&c, "11111111-0000-4000-8000-000000000003")->devices[0].admin);
         checkpoint_done(&c);
         arena_free(a);
+}
+
+/* The Go driver crashes if a prepared claim has no allocation. */
+/* failure: the Go driver returns after the checkpoint was rebuilt -> it reads the allocation of each GPU
+ * claim */
+static void a_rebuilt_claim_has_the_allocation_that_go_reads(void **state) {
+        (void)state;
+        static const struct node_driver driver = { .name = GPU_DRIVER,
+                                                   .codec = &gpu_record_codec,
+                                                   .rebuild = gpu_plan_rebuild };
+        static const struct claims_options o = { .driver = &driver,
+                                                 .node = "node1",
+                                                 .boot_id = "11111111-1111-4111-8111-111111111111" };
+        static const char *const files[][2] = {
+                { "uid-1",
+                  "# claim ns/a devices [{\"name\":\"gpu-0\",\"type\":\"gpu\",\"info\":{\"uuid\":"
+                  "\"GPU-00000000-0000-4000-8000-000000000000\"}}] boot "
+                  "11111111-1111-4111-8111-111111111111\n{\"devices\":[{\"name\":\"uid-1-gpu-0\"}]}" },
+                { "uid-2",
+                  "# claim ns/b devices [{\"name\":\"gpu-0\",\"type\":\"gpu\",\"admin\":true,\"info\":"
+                  "{\"uuid\":\"GPU-00000000-0000-4000-8000-000000000000\"}}] boot "
+                  "11111111-1111-4111-8111-111111111111\n{\"devices\":[{\"name\":\"uid-2-gpu-0\"}]}" },
+                { "uid-3", "devices:\n  - name: uid-3-gpu-1\n  - name: uid-3-gpu-2-mig-1g24gb-19-0\n" },
+        };
+        struct checkpoint c = { .codec = &gpu_record_codec,
+                                .boot_id = "boot-1",
+                                .dialect = GPU_RECORD_RELEASED };
+        for (size_t i = 0; i < ARRAY_LEN(files); i++)
+                assert_true(claim_gc_rebuild(&c, &o, files[i][0], str_from(files[i][1]), true));
+        encodes_to(&c, "rebuilt-released.json");
+        checkpoint_done(&c);
 }
 
 /* The Go driver's GPU plugin does not know this state, and would exit because of a file with it. */
@@ -256,6 +290,7 @@ int main(void) {
                 cmocka_unit_test(a_checkpoint_is_converted_to_the_configured_layout),
                 cmocka_unit_test(a_new_claim_is_written_as_go_would),
                 cmocka_unit_test(devices_are_read_with_their_types),
+                cmocka_unit_test(a_rebuilt_claim_has_the_allocation_that_go_reads),
                 cmocka_unit_test(an_unprepared_claim_is_not_in_the_file),
                 cmocka_unit_test(a_status_is_written_as_gos_types_would),
                 cmocka_unit_test(unknown_members_stay_unchanged),

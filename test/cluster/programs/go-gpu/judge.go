@@ -3,7 +3,8 @@
 // Added to the package of the Go driver's GPU plugin (test/cluster/tools): called as go-gpu, the program reads a checkpoint with that
 // driver's own code, and does nothing else.
 //
-//	go-gpu judge DIR     whether DIR/checkpoint.json is one that the driver starts with; fails with the driver's error
+//	go-gpu judge DIR     whether the driver starts with DIR/checkpoint.json, and can check another claim against the claims in it;
+//	                     fails with the driver's error
 //	go-gpu rewrite DIR   writes it again, as the driver leaves it when the claims in it have been prepared
 package main
 
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/kubernetes/pkg/kubelet/checkpointmanager"
 
 	"sigs.k8s.io/dra-driver-nvidia-gpu/pkg/flock"
@@ -27,10 +29,14 @@ func judge(command, dir string) error {
 	switch command {
 	case "judge":
 		c, err := state.getCheckpoint(context.Background())
-		if err == nil {
-			fmt.Println(len(c.V2.PreparedClaims))
+		if err != nil {
+			return err
 		}
-		return err
+		fmt.Println(len(c.V2.PreparedClaims))
+		other := []resourceapi.DeviceRequestAllocationResult{{Driver: DriverName, Device: "gpu-99"}}
+		return state.validateNoOverlappingPreparedDevices(c, &resourceapi.ResourceClaim{Status: resourceapi.ResourceClaimStatus{
+			Allocation: &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: other}},
+		}})
 	case "rewrite":
 		return state.updateCheckpoint(context.Background(), func(c *Checkpoint) {
 			for uid, claim := range c.V2.PreparedClaims {
