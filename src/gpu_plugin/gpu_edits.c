@@ -231,7 +231,8 @@ static size_t make_hooks(const struct gpu_edits_options *o, const struct driver_
                          struct cdi_hook *hooks) {
         struct args graphics = command(o, "create-symlinks", a), libraries = graphics,
                     compat = command(o, "enable-cuda-compat", a), cache = command(o, "update-ldcache", a),
-                    modify = command(o, "disable-device-node-modification", a);
+                    modify = command(o, "disable-device-node-modification", a),
+                    profile = command(o, "update-application-profile", a);
         size_t n = 0, bare = graphics.n;
         libraries = command(o, "create-symlinks", a);
         link_graphics(files, o->driver_version, &graphics);
@@ -255,13 +256,14 @@ static size_t make_hooks(const struct gpu_edits_options *o, const struct driver_
         hooks[n++] = hook_of(o, &compat);
         hooks[n++] = hook_of(o, &cache);
         hooks[n++] = hook_of(o, &modify);
+        hooks[n++] = hook_of(o, &profile);
         return n;
 }
 
 int gpu_edits_common(const struct gpu_edits_options *o, const struct driver_set *files, struct arena *a,
                      struct cdi_edits *ret, struct err *e) {
         const char **env = arena_alloc(a, 3 * sizeof *env);
-        struct cdi_hook *hooks = arena_alloc(a, 5 * sizeof *hooks);
+        struct cdi_hook *hooks = arena_alloc(a, 6 * sizeof *hooks);
         struct nodes nodes = new_nodes(a);
         int r = gpu_edits_add_node(o, "/dev/nvidiactl", o->majors.gpu, PROC_MINOR_CTL, &nodes, e);
         if (r <= 0)

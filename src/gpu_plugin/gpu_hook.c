@@ -123,7 +123,7 @@ struct hook_check {
 
 /* The commands that gpu_edits uses. */
 static const char *const commands[] = { "create-symlinks", "enable-cuda-compat", "update-ldcache",
-                                        "disable-device-node-modification" };
+                                        "disable-device-node-modification", "update-application-profile" };
 
 static void check_commands(const struct child_result *r, const char *program, struct buf *problem) {
         _cleanup_(freep) char *text = xstrndup(r->out.p, r->out.n);
@@ -132,7 +132,7 @@ static void check_commands(const struct child_result *r, const char *program, st
                         buf_addf(problem,
                                  "'%s' (nvidiaCDIHookPath) has no command %s; install "
                                  "nvidia-container-toolkit "
-                                 "1.17.8 or newer, or leave nvidiaCDIHookPath empty",
+                                 "1.20.0 or newer, or leave nvidiaCDIHookPath empty",
                                  program, commands[i]);
                         return;
                 }

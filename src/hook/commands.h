@@ -32,6 +32,12 @@ int update_ldcache(int root, const char *path, const struct options *o);
 int disable_device_node_modification(int root);
 int mask_params(int root, const char *folder, const char *file);
 
+/* Restricts EGL and Vulkan in the container to the GPUs whose device nodes /dev/nvidia<n> it has: writes an
+ * application profile of NVIDIA's driver with the bit of each minor number. The profile has the same form as
+ * that of NVIDIA's container toolkit 1.20 (cmd/nvidia-cdi-hook/update-application-profile). Without such a
+ * node, writes nothing. */
+int update_application_profile(int root);
+
 /* A file of /proc whose text a process can set in its own UTS namespace: the domain name. The self-test
  * uses it instead of the driver's parameters, because the driver may be missing. */
 #define SELF_TEST_FOLDER "sys/kernel"

@@ -30,7 +30,14 @@
 enum { LIFE_S = 300, OPTIONS_MAX = 512 };
 
 /* docs/reference/flags.md is generated from the comments of commands and options (scripts/reference). */
-enum command { CREATE_SYMLINKS, ENABLE_CUDA_COMPAT, UPDATE_LDCACHE, DISABLE_MODIFICATION, COMMANDS };
+enum command {
+        CREATE_SYMLINKS,
+        ENABLE_CUDA_COMPAT,
+        UPDATE_LDCACHE,
+        DISABLE_MODIFICATION,
+        UPDATE_PROFILE,
+        COMMANDS
+};
 static const char *const names[COMMANDS] = {
         /* creates symbolic links in the container */
         "create-symlinks",
@@ -41,6 +48,8 @@ static const char *const names[COMMANDS] = {
         "update-ldcache",
         /* hides the driver's parameters, so that NVML creates no device nodes in the container */
         "disable-device-node-modification",
+        /* restricts EGL and Vulkan to the GPUs of the container */
+        "update-application-profile",
 };
 
 /* ---- command line ---- */
@@ -110,7 +119,7 @@ static int parse(struct line *l, char **argv) {
         if (!*argv || l->command == COMMANDS)
                 return hook_log("the first argument must be one of: create-symlinks, enable-cuda-compat, "
                                 "update-ldcache, "
-                                "disable-device-node-modification");
+                                "disable-device-node-modification, update-application-profile");
         argv++;
         while (*argv) {
                 if (parse_option(l, &argv) < 0)
@@ -158,6 +167,8 @@ static int hook_main_run(const struct line *l, int root, const char *path) {
                 return update_ldcache(root, path, &l->o);
         case DISABLE_MODIFICATION:
                 return disable_device_node_modification(root);
+        case UPDATE_PROFILE:
+                return update_application_profile(root);
         case COMMANDS:
                 break;
         }

@@ -31,6 +31,7 @@ static int make_file(const char *path, const char *text) {
 static int make_container(void) {
         static const char *const folders[] = { ROOT,
                                                ROOT "/proc",
+                                               ROOT "/dev",
                                                ROOT "/etc",
                                                ROOT "/usr",
                                                ROOT "/usr/local",
@@ -106,7 +107,8 @@ static int self_test_run(command_fn *command) {
 }
 
 int self_test(void) {
-        static command_fn *const commands[] = { links, compat, ldcache, params };
+        /* The last one finds no device node, because the plugin may not be permitted to create one. */
+        static command_fn *const commands[] = { links, compat, ldcache, params, update_application_profile };
         if (make_container() < 0)
                 return -1;
         /* Twice, because two claims of a container lead to two sets of hooks. */

@@ -50,6 +50,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(gpus_in a) == "$(uuid_of "${node#node-}" "gpu-$(given a | tr -dc 0-9)")" ]]
 	k -n "$ns" exec a -- sh -c 'test -c /dev/nvidiactl && test -c /dev/nvidia-uvm && test -x /usr/bin/nvidia-smi'
 	[[ $(k -n "$ns" exec a -- readlink /usr/lib64/libcuda.so.1) == libcuda.so.580.95.05 ]]
+	[[ $(k -n "$ns" exec a -- cat /etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf) == *"DGPUDevices\",$(printf 0x%x $((1 << $(given a | tr -dc 0-9))))]"* ]]
 	[[ $(k -n "$ns" exec a -- sh -c 'echo $NVIDIA_VISIBLE_DEVICES') == void ]]
 	# No other pod gets any of it.
 	k -n "$ns" run plain --image="$gpu_image" --image-pull-policy=Never --restart=Never --grace-period=0 --command -- sleep 1000000 >/dev/null

@@ -77,20 +77,20 @@ static void a_missing_hook_is_named(void **state) {
         assert_non_null(strstr(check("/nowhere/hook", NULL), "'/nowhere/hook' cannot be run"));
 }
 
-/* nvidia-cdi-hook lists its commands in its help; before 1.17.8 it lacks one. */
+/* nvidia-cdi-hook lists its commands in its help; before 1.20.0 it lacks one. */
 /* failure: an old nvidia-cdi-hook lacks a command -> the error names the command and the version */
 static void nvidias_hook_must_have_all_commands(void **state) {
         (void)state;
-        tree_put(
-                dir, "hook",
-                "#!/bin/sh\n[ \"$*\" = --help ] && echo create-symlinks update-ldcache enable-cuda-compat\n");
+        tree_put(dir, "hook",
+                 "#!/bin/sh\n[ \"$*\" = --help ] && echo create-symlinks update-ldcache enable-cuda-compat "
+                 "disable-device-node-modification\n");
         const char *text = check(program, "/");
-        assert_non_null(strstr(text, "(nvidiaCDIHookPath) has no command disable-device-node-modification"));
-        assert_non_null(strstr(text, "1.17.8 or newer"));
+        assert_non_null(strstr(text, "(nvidiaCDIHookPath) has no command update-application-profile"));
+        assert_non_null(strstr(text, "1.20.0 or newer"));
         done = false;
         tree_put(dir, "hook",
                  "#!/bin/sh\necho create-symlinks update-ldcache enable-cuda-compat "
-                 "disable-device-node-modification\n");
+                 "disable-device-node-modification update-application-profile\n");
         assert_string_equal(check(program, "/"), "");
         done = false;
         assert_non_null(
@@ -104,7 +104,7 @@ static void the_check_runs_nvidia_ctk_as_the_cdi_files_do(void **state) {
         (void)state;
         tree_put(dir, "nvidia-ctk",
                  "#!/bin/sh\n[ \"$*\" = 'hook --help' ] && echo create-symlinks update-ldcache "
-                 "enable-cuda-compat disable-device-node-modification\n");
+                 "enable-cuda-compat disable-device-node-modification update-application-profile\n");
         assert_string_equal(check(ctk, "/"), "");
         done = false;
         tree_put(dir, "nvidia-ctk", "#!/bin/sh\n[ \"$*\" = 'hook --help' ] && echo update-ldcache\n");

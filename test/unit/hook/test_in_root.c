@@ -45,7 +45,7 @@ static void unchanged(const char *path, const char *want) {
         struct err e;
         _cleanup_(freep) char *p = file_join(root, path);
         _cleanup_(freep) char *text = NULL;
-        assert_int_equal(file_read(p, 64, &text, NULL, &e), 0);
+        assert_int_equal(file_read(p, 256, &text, NULL, &e), 0);
         assert_string_equal(text, want);
 }
 
@@ -154,7 +154,76 @@ static void a_newer_compatibility_library_of_the_image_is_preferred(void **state
         assert_int_equal(enable_cuda_compat(fd, &(struct options){ 0 }), -1);
 }
 
+#define PROFILE "c/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"
+#define PROFILE_OF(mask)                                                                                     \
+        "{\"profiles\":[{\"name\":\"_container_\",\"settings\":[\"EGLVisibleDGPUDevices\"," mask             \
+        "]}],\"rules\":[{\"pattern\":[],\"profile\":\"_container_\"}]}"
+
+static void need_node(const char *path, unsigned minor) {
+        if (!driver_tree_node(root, path, 195, minor, 0666, 0))
+                skip();
+}
+
+/* The minor counts, not the number in the name. */
+static void the_profile_has_the_gpus_of_the_container(void **state) {
+        (void)state;
+        struct stat st;
+        _cleanup_(freep) char *path = file_join(root, PROFILE);
+        need_node("c/dev/nvidia0", 1);
+        need_node("c/dev/nvidia10", 63);
+        need_node("c/dev/nvidia64", 64); /* it has no bit */
+        need_node("c/dev/nvidia-modeset", 6);
+        need_node("c/dev/nvidiactl", 7);
+        need_node("c/dev/nvidia", 8);
+        need_node("c/dev/xnvidia9", 9);
+        need_node("c/dev/nvidia9x", 9);
+        tree_put(root, "c/dev/nvidia11", "a file");
+        driver_tree_link(root, "c/dev/nvidia12", "nvidia10");
+        for (int i = 0; i < 2; i++) { /* the hooks of two claims */
+                assert_int_equal(update_application_profile(fd), 0);
+                unchanged(PROFILE, PROFILE_OF("0x8000000000000002"));
+                assert_int_equal(entries("c/etc/nvidia/nvidia-application-profiles-rc.d"), 3);
+        }
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0444);
+}
+
+static void a_container_without_a_gpu_gets_no_profile(void **state) {
+        (void)state;
+        assert_int_equal(update_application_profile(fd), 0); /* it has no /dev */
+        tree_put(root, "c/dev/nvidia0", "a file");
+        need_node("c/dev/nvidiactl", 255);
+        assert_int_equal(update_application_profile(fd), 0);
+        assert_int_equal(entries("c/etc"), 3);
+}
+
 /* ---- attacks ---- */
+
+/* failure: an image redirects the application profile -> it is written inside the image */
+static void a_profile_is_written_inside_the_image(void **state) {
+        (void)state;
+        _cleanup_(freep) char *host = file_join(root, "host"), *canary = file_join(root, "host/canary"),
+                              *link = file_join(root, "c/etc/nvidia");
+        need_node("c/dev/nvidia0", 0);
+        driver_tree_link(root, "c/etc/nvidia", host);
+        assert_int_equal(update_application_profile(fd), -1);
+        assert_int_equal(unlink(link), 0);
+        driver_tree_link(root, PROFILE, canary);
+        assert_int_equal(update_application_profile(fd), 0);
+        unchanged(PROFILE, PROFILE_OF("0x1"));
+}
+
+/* failure: the /dev of a container is a link to the host -> the host's GPUs are not counted */
+static void the_gpus_of_the_host_are_not_counted(void **state) {
+        (void)state;
+        _cleanup_(freep) char *dev = file_join(root, "host/dev"), *node = file_join(root, "host/dev/nvidia0");
+        need_node("host/dev/nvidia0", 0);
+        driver_tree_link(root, "c/dev", dev);
+        assert_int_equal(update_application_profile(fd), 0);
+        assert_int_equal(entries("c/etc"), 3);
+        assert_int_equal(unlink(node), 0);
+        assert_int_equal(rmdir(dev), 0);
+}
 
 /* failure: an image's compat folder is a link to the host (CVE-2024-0132) -> it is not entered */
 static void cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered(void **state) {
@@ -268,6 +337,10 @@ int main(void) {
                 T(a_file_in_the_way_is_replaced),
                 T(an_invalid_command_changes_nothing),
                 T(a_newer_compatibility_library_of_the_image_is_preferred),
+                T(the_profile_has_the_gpus_of_the_container),
+                T(a_container_without_a_gpu_gets_no_profile),
+                T(a_profile_is_written_inside_the_image),
+                T(the_gpus_of_the_host_are_not_counted),
                 T(cve_2024_0132_a_compat_folder_that_leads_to_the_host_is_not_entered),
                 T(cve_2024_0133_nothing_is_created_on_the_host),
                 T(cve_2024_0134_an_existing_link_is_replaced_and_not_followed),

@@ -556,12 +556,15 @@ static void make_bundle(struct buf *b, const char *library) {
                  "libz.so.1.2\",\"type\":\"none\",\"source\":\"%s\",\"options\":["
                  "\"ro\",\"rbind\",\"rprivate\"]}],\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":"
                  "\"mount\"},{\"type\":\"ipc\"},"
-                 "{\"type\":\"uts\"},{\"type\":\"network\"}]},\"hooks\":{\"createContainer\":[",
+                 "{\"type\":\"uts\"},{\"type\":\"network\"}],\"devices\":[{\"path\":\"/dev/"
+                 "nvidia5\",\"type\":\"c\","
+                 "\"major\":195,\"minor\":5}]},\"hooks\":{\"createContainer\":[",
                  library);
         add_hook(b, "\"create-symlinks\",\"--link\",\"libz.so.1.2::/usr/lib64/libcuda.so\"");
         add_hook(b, "\"enable-cuda-compat\",\"--host-driver-version=580.95.05\"");
         add_hook(b, "\"update-ldcache\",\"--folder\",\"/usr/lib64\"");
         add_hook(b, "\"disable-device-node-modification\"");
+        add_hook(b, "\"update-application-profile\"");
         buf_adds(b, "]}}");
 }
 
@@ -598,6 +601,12 @@ static void a_container_of_runc_finds_mounted_libraries(void **state) {
         assert_int_equal(file_read(output, 1 << 16, &text, NULL, &e), 0);
         if (status || !strstr(text, "=> /usr/lib64/lib"))
                 fail_msg("status %d: %s", status, text);
+        /* runc creates the device nodes before it runs the hooks. */
+        _cleanup_(freep) char *profile =
+                file_join(root, "c/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf");
+        freep(&text);
+        assert_int_equal(file_read(profile, 256, &text, NULL, &e), 0);
+        assert_non_null(strstr(text, "\"EGLVisibleDGPUDevices\",0x20]"));
         assert_int_equal(mount(container, container, NULL, MS_BIND, NULL), 0); /* for the teardown */
 }
 
