@@ -279,7 +279,7 @@ static void batch_answer(struct batch *b, struct op *op, const struct err *e) {
         bool worked = op->verdict == VERDICT_GO || op->verdict == VERDICT_ANSWER;
         node_metrics_attempt(m, !op->unprepare, -1);
         if (worked)
-                node_metrics_succeeded(m, !op->unprepare, (double)(uv_hrtime() - b->began_ns) / 1e9);
+                node_metrics_succeeded(m, !op->unprepare, (double)(uv_hrtime() - op->attempt_ns) / 1e9);
         else if (op->verdict != VERDICT_FETCH)
                 node_metrics_error(m, !op->unprepare, false);
         switch (op->verdict) {
@@ -427,7 +427,6 @@ static void batch_begin(struct batch *b) {
         struct err e;
         b->running = true;
         b->changed = false;
-        b->began_ns = uv_hrtime();
         take_queued(b);
         if (journal_sync(&b->c->journal, &event, &aside, &e) < 0 ||
             claim_gc_after_sync(b->c, event, aside, &b->changed, &e) < 0) {

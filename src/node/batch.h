@@ -23,7 +23,6 @@ struct batch {
         bool changed;                  /* the table has changed and must be written */
         struct disk_task *written;     /* the current write */
         void (*next)(struct batch *b); /* the step after the current job */
-        uint64_t began_ns;
         void (*started)(void *u, const struct err *e);
         void *started_u;
         void (*freed)(struct claims *c);

@@ -22,10 +22,10 @@ struct metrics *node_metrics_init(struct node_metrics *m, const struct node_metr
                 .o = *o,
                 .requests = metric_add(r, METRIC_COUNTER, "nvidia_dra_requests_total",
                                        "Successful attempts to prepare or unprepare a claim.", by_operation),
-                .duration = metric_add_histogram(
-                        r, "nvidia_dra_request_duration_seconds",
-                        "Time of a successful attempt, inside the node lock and without waiting.",
-                        by_operation, request_buckets, ARRAY_LEN(request_buckets)),
+                .duration =
+                        metric_add_histogram(r, "nvidia_dra_request_duration_seconds",
+                                             "Time of a successful attempt, with its wait for the node lock.",
+                                             by_operation, request_buckets, ARRAY_LEN(request_buckets)),
                 .inflight = metric_add(r, METRIC_GAUGE, "nvidia_dra_requests_inflight",
                                        "Attempts that run inside the node lock.", by_operation),
                 .prepared = metric_add(r, METRIC_GAUGE, "nvidia_dra_prepared_devices",

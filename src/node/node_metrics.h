@@ -26,8 +26,9 @@ struct node_metrics {
 struct metrics *node_metrics_init(struct node_metrics *m, const struct node_metrics_options *o);
 void node_metrics_done(struct node_metrics *m);
 
-/* The Go driver's metrics count attempts, each of which holds the node lock. Each time that a waiting Prepare
- * is judged with the lock counts as one attempt. An attempt without success counts as an error. */
+/* The Go driver's metrics count attempts, each of which takes the node lock. attempt_s includes the wait for
+ * the lock, as there, and the driver's work. Each time that a waiting Prepare is judged with the lock counts
+ * as one attempt. An attempt without success counts as an error. */
 void node_metrics_attempt(struct node_metrics *m, bool prepare, int change);
 void node_metrics_succeeded(struct node_metrics *m, bool prepare, double attempt_s);
 /* Counts an error. `lock`: the node lock timed out; otherwise the devices could not be prepared or

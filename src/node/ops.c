@@ -133,13 +133,15 @@ bool op_may_become(enum op_phase from, enum op_phase to) {
         return allowed[from][to];
 }
 
-void op_set_phase(struct op *op, enum op_phase to) {
-        BUG_ON(!op_may_become(op->phase, to));
-        op->phase = to;
-}
-
 bool op_is_busy(const struct op *op) {
         return op->phase == OP_BATCH || op->phase == OP_WORKING;
+}
+
+void op_set_phase(struct op *op, enum op_phase to) {
+        BUG_ON(!op_may_become(op->phase, to));
+        if (to == OP_QUEUED && !op_is_busy(op))
+                op->attempt_ns = uv_hrtime();
+        op->phase = to;
 }
 
 void op_queue(struct op *op) {

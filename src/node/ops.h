@@ -72,6 +72,7 @@ struct op {
         unsigned budget_ms;
         enum op_wait_stage wait_stage;
         uint64_t began_ns, get_ns, waiting_since_ns, waited_ns;
+        uint64_t attempt_ns; /* when the last attempt began (node_metrics.h) */
         /* For a Prepare only: */
         enum op_progress progress;
         struct kube_call *get;

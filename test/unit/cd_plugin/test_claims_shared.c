@@ -2,6 +2,7 @@
 /* One device, several claims; one node, two plugin processes during an update. */
 #include "world/cd_node.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -155,6 +156,18 @@ static void a_channel_freed_by_another_process_is_prepared(void **state) {
         world_stop(other);
 }
 
+static double attempts_took_s(void) {
+        static const char series[] =
+                "nvidia_dra_request_duration_seconds_sum{driver=\"" CD_DRIVER "\",operation=\"prepare\"} ";
+        struct buf out = BUF_INIT(1 << 20);
+        metrics_render(w.metrics.node.registry, &out);
+        const char *p = strstr(buf_str(&out), series);
+        assert_non_null(p);
+        double seconds = strtod(p + strlen(series), NULL);
+        buf_done(&out);
+        return seconds;
+}
+
 /* failure: another plugin process holds the node lock -> Prepare waits, and everything else continues */
 static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
         (void)state;
@@ -169,9 +182,13 @@ static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
         world_turn();
         assert_int_equal(op.answer, PENDING);
         assert_true(claims_stuck(w.claims));
+        uint64_t later = uv_now(&w.loop) + 2000;
+        while (uv_now(&w.loop) < later)
+                uv_run(&w.loop, UV_RUN_ONCE);
         node_lock_release(other);
         world_wait(&op, PREPARED);
         assert_false(claims_stuck(w.claims));
+        assert_true(attempts_took_s() >= 2); /* as the Go driver measures it */
         node_lock_free(other);
 }
 
