@@ -398,7 +398,7 @@ static void on_made(void *u, const struct writes_target *made, yyjson_val *obj, 
         event_record(c->events,
                      &(struct event_about){ CD_API_VERSION, CD_KIND, made->ns, made->name,
                                             str_or(yyjson_get_str(yyjson_obj_get(meta, "uid")), "") },
-                     EVENT_NORMAL, REASON_RACK_JOINED, "made for the rack %s", rack);
+                     EVENT_NORMAL, REASON_RACK_JOINED, "created for the rack %s", rack);
 }
 
 struct making {

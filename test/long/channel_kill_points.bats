@@ -100,8 +100,8 @@ assigned_and_marked() {
 	[[ $(channels_of near) == "$theirs" ]]
 }
 
-# enter_gone UID: adds an entry for a channel of an owner that was deleted long ago, so that the test need not wait a
-# minute. A request that a killed controller had sent may come in between.
+# enter_gone UID: adds an entry for a channel of an owner that was deleted long ago. A request that a killed controller
+# had sent may come in between.
 enter_gone() {
 	local table=$BATS_TEST_TMPDIR/table id
 	fabric_now >"$table"
@@ -120,6 +120,8 @@ gone_long_ago() {
 # failure: the controller is killed at any request while a channel is freed -> only that channel is free
 @test "the controller is killed before its requests while a channel is released: that channel becomes free, and no other" {
 	with_neighbour
-	killed_at_each 5 gone_long_ago
+	# A controller frees the channel a minute after it has first seen the entry. Most of its requests in this minute
+	# renew its Lease, so not each of them is a point.
+	EVERY_POINT='' killed_at_each 5 gone_long_ago
 	[[ $(channels_of near) == "$theirs" ]]
 }

@@ -11,6 +11,14 @@ teardown() {
 	ns_end
 }
 
+# The kubelet has forgotten the claim of the daemon, too, and never unprepares it. So the next daemon waits until the
+# plugin does.
+teardown_file() {
+	k -n "$driver_ns" delete pod "$(daemon_pod 1)" >/dev/null
+	eventually 120 daemons_current
+	eventually 60 daemon_state_is 1 IDLE
+}
+
 # forgotten_pod POD FILE...: force-deletes the pod while its kubelet is down, and deletes these files of the node.
 forgotten_pod() {
 	local pod=$1
