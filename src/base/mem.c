@@ -61,6 +61,13 @@ char *xstrndup(const char *s, size_t n) {
         return p;
 }
 
+void *xcalloc_keyed(size_t size, size_t offset, const char *key) {
+        size_t n = strlen(key) + 1;
+        char *p = xcalloc(1, size + n);
+        memcpy(p + offset, key, n);
+        return p;
+}
+
 char *xstrdup(const char *s) {
         return xstrndup(s, strlen(s));
 }

@@ -26,6 +26,9 @@ void *grow_list(void *list, size_t n, size_t *cap, size_t size) __attribute__((r
 
 #define xnew(type) ((type *)xcalloc(1, sizeof(type)))
 #define xnew_n(type, n) ((type *)xcalloc((n), sizeof(type)))
+/* A struct whose last member, `char member[]`, has a copy of the text `key`. */
+#define xnew_keyed(type, member, key) ((type *)xcalloc_keyed(sizeof(type), offsetof(type, member), (key)))
+void *xcalloc_keyed(size_t size, size_t offset, const char *key) __attribute__((malloc, returns_nonnull));
 
 /* _cleanup_(freep) char *s = NULL;   The variable must be initialised in its declaration. */
 #define _cleanup_(fn) __attribute__((cleanup(fn)))

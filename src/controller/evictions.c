@@ -2,7 +2,6 @@
 #include "controller/evictions.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/claim.h"
 #include "api/names.h"
@@ -68,9 +67,7 @@ static void note_failing(struct evictions *e, const char *node, const char *doma
         struct failing *x;
         HASH_FIND_STR(e->failing, node, x);
         if (!x) {
-                size_t n = strlen(node) + 1;
-                x = xcalloc(1, sizeof *x + n);
-                memcpy(x->node, node, n);
+                x = xnew_keyed(struct failing, node, node);
                 x->since = clock_mono_s();
                 HASH_ADD_STR(e->failing, node, x);
         }

@@ -181,11 +181,9 @@ static void forget_restored(struct controller_restored_fabric **at) {
  * begun. */
 static void fabrics_await_recount(struct controller *c, const char *name, int64_t epoch) {
         struct controller_restored_fabric **at = restored_at(c, name), *r;
-        size_t n = strlen(name) + 1;
         if (*at)
                 forget_restored(at);
-        r = xcalloc(1, sizeof *r + n);
-        memcpy(r->name, name, n);
+        r = xnew_keyed(struct controller_restored_fabric, name, name);
         r->epoch = epoch;
         r->next = c->memory.restored_fabrics;
         c->memory.restored_fabrics = r;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/leases.h"
 
-#include <string.h>
 #include <uthash.h>
 
 #include "base/clock.h"
@@ -79,10 +78,8 @@ static void leases_take(struct leases *l, yyjson_val *object) {
         struct node_lease lease = { 0 };
         struct err e;
         if (jd_decode(f_lease, object, "", a, &lease, &e) == 0 && lease.node) {
-                size_t n = strlen(lease.node) + 1;
-                struct entry *x = xcalloc(1, sizeof *x + n);
+                struct entry *x = xnew_keyed(struct entry, node, lease.node);
                 x->renewed = lease.renewed;
-                memcpy(x->node, lease.node, n);
                 leases_compare(l, x);
                 HASH_ADD_STR(l->coming, node, x);
         }
@@ -143,15 +140,13 @@ void leases_free(struct leases *l) {
 void leases_ask(struct leases *l, const char *requester) {
         uint64_t now = uv_now(kube_client_loop(l->client));
         struct requester *r;
-        size_t n = strlen(requester) + 1;
         if (!kube_pages_under_way(l->list) && l->not_before_ms > now) {
                 work_queue_add_after(l->queue, requester, (unsigned)(l->not_before_ms - now));
                 return;
         }
         HASH_FIND_STR(l->requesters, requester, r);
         if (!r) {
-                r = xcalloc(1, sizeof *r + n);
-                memcpy(r->key, requester, n);
+                r = xnew_keyed(struct requester, key, requester);
                 HASH_ADD_STR(l->requesters, key, r);
         }
         if (kube_pages_under_way(l->list))

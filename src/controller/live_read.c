@@ -200,8 +200,7 @@ static struct scope *make_scope(struct live_read *c, enum live_read_kind what, c
         HASH_FIND_STR(c->scopes, buf_str(&b), s);
         if (s)
                 return s;
-        s = xcalloc(1, sizeof *s + b.n + 1);
-        memcpy(s->key, buf_str(&b), b.n + 1);
+        s = xnew_keyed(struct scope, key, buf_str(&b));
         s->c = c;
         s->what = what;
         s->ns = xstrdup_or_null(ns);
@@ -223,8 +222,7 @@ static struct question *make_question(struct scope *s, const char *key) {
                 return q;
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
         buf_addf(&b, "%s|%s", s->key, key);
-        q = xcalloc(1, sizeof *q + b.n + 1);
-        memcpy(q->key, buf_str(&b), b.n + 1);
+        q = xnew_keyed(struct question, key, buf_str(&b));
         LIST_INSERT_HEAD(&s->questions, q, of_scope);
         HASH_ADD_STR(s->c->questions, key, q);
         expire_later(s->c);
@@ -233,12 +231,10 @@ static struct question *make_question(struct scope *s, const char *key) {
 
 static void add_requester(struct question *q, const char *key) {
         struct requester *r;
-        size_t n = strlen(key) + 1;
         HASH_FIND_STR(q->requesters, key, r);
         if (r)
                 return;
-        r = xcalloc(1, sizeof *r + n);
-        memcpy(r->key, key, n);
+        r = xnew_keyed(struct requester, key, key);
         HASH_ADD_STR(q->requesters, key, r);
 }
 

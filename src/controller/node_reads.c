@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/node_reads.h"
 
-#include <string.h>
 #include <sys/queue.h>
 #include <uthash.h>
 
@@ -188,12 +187,10 @@ static void node_reads_on_resync(void *u) {
 static void ask(struct controller *c, const char *name) {
         struct node_reads *r = c->node_reads;
         struct node_read *x;
-        size_t n = strlen(name) + 1;
         HASH_FIND_STR(r->all, name, x);
         if (x)
                 return; /* an answer that is older than the cached metadata is asked for again */
-        x = xcalloc(1, sizeof *x + n);
-        memcpy(x->node, name, n);
+        x = xnew_keyed(struct node_read, node, name);
         x->r = r;
         HASH_ADD_STR(r->all, node, x);
         wait_for_turn(x);

@@ -199,7 +199,6 @@ void records_resume(struct controller *c, const char *key) {
 
 void records_pause(struct controller *c, const char *key) {
         struct controller_paused *h;
-        size_t n = strlen(key) + 1;
         HASH_FIND_STR(c->memory.paused, key, h);
         if (h)
                 return;
@@ -207,8 +206,7 @@ void records_pause(struct controller *c, const char *key) {
                 log_warn("a cache is stale: removals of labels, daemons, claim templates and finalizers are "
                          "paused until it is current. Additions continue",
                          kv_str("resource", str_or(records_stale(c), "")), kv_str("first", key));
-        h = xcalloc(1, sizeof *h + n);
-        memcpy(h->key, key, n);
+        h = xnew_keyed(struct controller_paused, key, key);
         HASH_ADD_STR(c->memory.paused, key, h);
 }
 
@@ -345,11 +343,9 @@ struct controller_domain *records_find(const struct controller *c, const char *u
 struct controller_domain *records_make(struct controller *c, const char *uid) {
         struct controller_domain *d = records_find(c, uid);
         if (!d) {
-                size_t n = strlen(uid) + 1;
-                d = xcalloc(1, sizeof *d + n);
+                d = xnew_keyed(struct controller_domain, uid, uid);
                 d->c = c;
                 d->holder.d = d->shared_holder.d = d;
-                memcpy(d->uid, uid, n);
                 HASH_ADD_STR(c->memory.domains, uid, d);
         }
         return d;
@@ -393,10 +389,8 @@ void records_forget_written(struct controller *c, const char *node) {
 }
 
 void records_label_written(struct controller *c, const char *node, const char *domain_uid) {
-        size_t n = strlen(node) + 1;
         records_forget_written(c, node);
-        struct controller_written *w = xcalloc(1, sizeof *w + n);
-        memcpy(w->node, node, n);
+        struct controller_written *w = xnew_keyed(struct controller_written, node, node);
         w->domain_uid = domain_uid ? xstrdup(domain_uid) : NULL;
         HASH_ADD_STR(c->memory.written, node, w);
 }
@@ -480,13 +474,11 @@ void first_seen_free(struct first_seen *s) {
 int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now) {
         BUG_ON(!what || now <= 0);
         struct seen *m;
-        size_t n = strlen(what) + 1;
         HASH_FIND_STR(s->list, what, m);
         if (m) {
                 HASH_DEL(s->list, m);
         } else {
-                m = xcalloc(1, sizeof *m + n);
-                memcpy(m->what, what, n);
+                m = xnew_keyed(struct seen, what, what);
                 m->since = now;
         }
         m->asked = now;

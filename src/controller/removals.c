@@ -2,7 +2,6 @@
 #include "controller/removals.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -42,9 +41,7 @@ bool removals_ask(struct controller *c, const struct daemon_pod *p, enum removal
                 return !p->report;
         struct controller_removal *x = removals_find(c, node);
         if (!x) {
-                size_t n = strlen(node) + 1;
-                x = xcalloc(1, sizeof *x + n);
-                memcpy(x->node, node, n);
+                x = xnew_keyed(struct controller_removal, node, node);
                 HASH_ADD_STR(c->memory.removals, node, x);
         }
         if (!streq(x->pod_uid, p->pod.o.meta.uid)) {

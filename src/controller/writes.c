@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "controller/writes.h"
 
-#include <string.h>
 #include <sys/queue.h>
 #include <uthash.h>
 
@@ -244,9 +243,7 @@ static struct target *writes_find(const struct writes *w, const char *requester,
 static struct requester *make_requester(struct writes *w, const char *key) {
         struct requester *r = find_requester(w, key);
         if (!r) {
-                size_t n = strlen(key) + 1;
-                r = xcalloc(1, sizeof *r + n);
-                memcpy(r->key, key, n);
+                r = xnew_keyed(struct requester, key, key);
                 LIST_INIT(&r->targets);
                 r->urgent = w->o.is_urgent && w->o.is_urgent(key);
                 HASH_ADD_STR(w->requesters, key, r);
@@ -256,9 +253,7 @@ static struct requester *make_requester(struct writes *w, const char *key) {
 
 static struct target *writes_make(struct writes *w, const struct writes_request *q) {
         _cleanup_(freep) char *key = make_key(q->requester, q->res, q->ns, q->name, q->subresource);
-        size_t n = strlen(key) + 1;
-        struct target *t = xcalloc(1, sizeof *t + n);
-        memcpy(t->key, key, n);
+        struct target *t = xnew_keyed(struct target, key, key);
         t->w = w;
         t->res = q->res;
         t->ns = xstrdup_or_null(q->ns);

@@ -111,10 +111,8 @@ static bool event_recorder_may_write(struct event_recorder *r, const struct even
 
         HASH_FIND_STR(r->objects, key, o);
         if (!o) {
-                size_t n = strlen(key) + 1;
                 make_room_for_object(r);
-                o = xcalloc(1, sizeof *o + n);
-                memcpy(o->key, key, n);
+                o = xnew_keyed(struct object, key, key);
                 o->tokens = OBJECT_BURST;
                 o->filled_ms = uv_now(r->loop);
                 HASH_ADD_STR(r->objects, key, o);

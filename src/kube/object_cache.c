@@ -312,12 +312,10 @@ static void remove_entry(struct object_cache *c, struct entry *x) {
 
 static bool note_bad(struct object_cache *c, const struct ident *id) {
         struct bad *b;
-        size_t n = strlen(id->key) + 1;
 
         HASH_FIND_STR(c->bad, id->key, b);
         if (!b) {
-                b = xcalloc(1, sizeof *b + n);
-                memcpy(b->key, id->key, n);
+                b = xnew_keyed(struct bad, key, id->key);
                 HASH_ADD_STR(c->bad, key, b);
         }
         b->round = c->round;

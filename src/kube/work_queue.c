@@ -2,7 +2,6 @@
 #include "kube/work_queue.h"
 
 #include <stdbool.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "base/guard.h"
@@ -53,9 +52,7 @@ static struct item *work_queue_find(const struct work_queue *q, const char *key)
 static struct item *work_queue_find_or_add(struct work_queue *q, const char *key) {
         struct item *x = work_queue_find(q, key);
         if (!x) {
-                size_t n = strlen(key) + 1;
-                x = xcalloc(1, sizeof *x + n);
-                memcpy(x->key, key, n);
+                x = xnew_keyed(struct item, key, key);
                 x->queue = q;
                 HASH_ADD_STR(q->items, key, x);
         }
