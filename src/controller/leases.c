@@ -21,17 +21,12 @@ struct entry {
         char node[];
 };
 
-struct requester {
-        UT_hash_handle hh;
-        char key[];
-};
-
 struct leases {
         struct kube_client *client;
         struct work_queue *queue;
         struct kube_pages *list;
         struct entry *entries, *coming; /* of the last complete list, and of the list under way */
-        struct requester *requesters;
+        struct work_queue_waiter *requesters;
         int64_t at, before, coming_at;
         unsigned failures, pause_ms;
         uint64_t not_before_ms; /* loop time before which no list begins: back-off, or pause between lists */
@@ -49,18 +44,6 @@ static void leases_forget(struct entry **all) {
                 next = e->hh.next;
                 HASH_DEL(*all, e);
                 free(e);
-        }
-}
-
-static void leases_queue_requesters(struct leases *l, unsigned ms) {
-        for (struct requester *r = l->requesters, *next; r; r = next) {
-                next = r->hh.next;
-                if (ms)
-                        work_queue_add_after(l->queue, r->key, ms);
-                else
-                        work_queue_add(l->queue, r->key);
-                HASH_DEL(l->requesters, r);
-                free(r);
         }
 }
 
@@ -96,7 +79,7 @@ static void leases_on_page(void *u, yyjson_val *list, bool last, const struct er
                          "controller's Role in " NODE_LEASES,
                          kv_err(e));
                 l->not_before_ms = uv_now(kube_client_loop(l->client)) + ms;
-                leases_queue_requesters(l, ms);
+                work_queue_waiters_queue(&l->requesters, l->queue, ms);
                 return;
         }
         yyjson_arr_foreach (yyjson_obj_get(list, "items"), n, max, item)
@@ -109,7 +92,7 @@ static void leases_on_page(void *u, yyjson_val *list, bool last, const struct er
         l->at = l->coming_at;
         l->failures = 0;
         l->not_before_ms = uv_now(kube_client_loop(l->client)) + l->pause_ms;
-        leases_queue_requesters(l, 0);
+        work_queue_waiters_queue(&l->requesters, l->queue, 0);
 }
 
 struct leases *leases_new(struct kube_client *client, struct work_queue *queue, unsigned pause_ms) {
@@ -129,26 +112,17 @@ void leases_free(struct leases *l) {
         kube_pages_free(l->list);
         leases_forget(&l->entries);
         leases_forget(&l->coming);
-        for (struct requester *r = l->requesters, *next; r; r = next) {
-                next = r->hh.next;
-                HASH_DEL(l->requesters, r);
-                free(r);
-        }
+        work_queue_waiters_drop(&l->requesters);
         free(l);
 }
 
 void leases_ask(struct leases *l, const char *requester) {
         uint64_t now = uv_now(kube_client_loop(l->client));
-        struct requester *r;
         if (!kube_pages_under_way(l->list) && l->not_before_ms > now) {
                 work_queue_add_after(l->queue, requester, (unsigned)(l->not_before_ms - now));
                 return;
         }
-        HASH_FIND_STR(l->requesters, requester, r);
-        if (!r) {
-                r = xnew_keyed(struct requester, key, requester);
-                HASH_ADD_STR(l->requesters, key, r);
-        }
+        work_queue_waiters_add(&l->requesters, requester);
         if (kube_pages_under_way(l->list))
                 return;
         leases_forget(&l->coming);

@@ -24,18 +24,13 @@ enum state {
         ABSENT
 };
 
-struct requester {
-        UT_hash_handle hh;
-        char key[];
-};
-
 struct question {
         UT_hash_handle hh;
         LIST_ENTRY(question) of_scope;
         enum state state;
         bool repeated;     /* the last list showed the object, too */
         uint64_t until_ms; /* when FOUND and ABSENT expire, and WAITING after a failure if no caller asks */
-        struct requester *requesters;
+        struct work_queue_waiter *requesters;
         char key[];
 };
 
@@ -81,18 +76,10 @@ static unsigned found_ms(const struct live_read *c, const struct question *q) {
         return q->repeated ? c->o.valid_ms : (c->o.valid_ms + 9) / 10;
 }
 
-static void forget_requesters(struct question *q) {
-        for (struct requester *r = q->requesters, *next; r; r = next) {
-                next = r->hh.next;
-                HASH_DEL(q->requesters, r);
-                free(r);
-        }
-}
-
 static void drop_question(struct live_read *c, struct question *q) {
         HASH_DEL(c->questions, q);
         LIST_REMOVE(q, of_scope);
-        forget_requesters(q);
+        work_queue_waiters_drop(&q->requesters);
         free(q);
 }
 
@@ -229,24 +216,6 @@ static struct question *make_question(struct scope *s, const char *key) {
         return q;
 }
 
-static void add_requester(struct question *q, const char *key) {
-        struct requester *r;
-        HASH_FIND_STR(q->requesters, key, r);
-        if (r)
-                return;
-        r = xnew_keyed(struct requester, key, key);
-        HASH_ADD_STR(q->requesters, key, r);
-}
-
-static void live_read_queue_requesters(struct live_read *c, struct question *q, unsigned ms) {
-        for (struct requester *r = q->requesters; r; r = r->hh.next)
-                if (ms)
-                        work_queue_add_after(c->o.queue, r->key, ms);
-                else
-                        work_queue_add(c->o.queue, r->key);
-        forget_requesters(q);
-}
-
 /* ---- the list ---- */
 
 static void live_read_begin(struct scope *s);
@@ -261,9 +230,9 @@ static void on_complete(struct scope *s) {
                         q->state = ABSENT;
                         q->repeated = false;
                         q->until_ms = until;
-                        live_read_queue_requesters(s->c, q, 0);
+                        work_queue_waiters_queue(&q->requesters, s->c->o.queue, 0);
                 } else if (q->state == FOUND) {
-                        live_read_queue_requesters(s->c, q, found_ms(s->c, q));
+                        work_queue_waiters_queue(&q->requesters, s->c->o.queue, found_ms(s->c, q));
                         q->repeated = true;
                 }
         }
@@ -282,7 +251,7 @@ static void live_read_on_failed(struct scope *s, const struct err *e) {
                         continue;
                 q->state = WAITING;
                 q->until_ms = s->not_before_ms + s->c->o.valid_ms;
-                live_read_queue_requesters(s->c, q, ms);
+                work_queue_waiters_queue(&q->requesters, s->c->o.queue, ms);
         }
 }
 
@@ -434,7 +403,7 @@ bool live_read_absent(struct live_read *c, enum live_read_kind what, const char 
         }
         if (q->state == FOUND || q->state == ABSENT)
                 q->state = WAITING; /* the answer has expired */
-        add_requester(q, requester);
+        work_queue_waiters_add(&q->requesters, requester);
         if (!kube_pages_under_way(s->list) && s->not_before_ms > now) {
                 q->until_ms = s->not_before_ms + c->o.valid_ms;
                 work_queue_add_after(c->o.queue, requester, (unsigned)(s->not_before_ms - now));

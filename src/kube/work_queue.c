@@ -178,3 +178,36 @@ void work_queue_free(struct work_queue *q) {
         if (q && guard_free(&q->guard))
                 work_queue_destroy(q);
 }
+
+/* ---- waiters ---- */
+
+struct work_queue_waiter {
+        UT_hash_handle hh;
+        char key[];
+};
+
+void work_queue_waiters_add(struct work_queue_waiter **set, const char *key) {
+        struct work_queue_waiter *w;
+        HASH_FIND_STR(*set, key, w);
+        if (w)
+                return;
+        w = xnew_keyed(struct work_queue_waiter, key, key);
+        HASH_ADD_STR(*set, key, w);
+}
+
+void work_queue_waiters_queue(struct work_queue_waiter **set, struct work_queue *q, unsigned ms) {
+        for (const struct work_queue_waiter *w = *set; w; w = w->hh.next)
+                if (ms)
+                        work_queue_add_after(q, w->key, ms);
+                else
+                        work_queue_add(q, w->key);
+        work_queue_waiters_drop(set);
+}
+
+void work_queue_waiters_drop(struct work_queue_waiter **set) {
+        for (struct work_queue_waiter *w = *set, *next; w; w = next) {
+                next = w->hh.next;
+                HASH_DEL(*set, w);
+                free(w);
+        }
+}

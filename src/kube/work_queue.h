@@ -23,3 +23,10 @@ void work_queue_retry(struct work_queue *q, const char *key); /* after the key's
 void work_queue_forget(struct work_queue *q, const char *key); /* after a success: resets the back-off */
 size_t work_queue_depth(
         const struct work_queue *q); /* keys that are ready, without keys that wait for their time */
+
+/* A set of keys that wait for the same event. NULL is the empty set. */
+struct work_queue_waiter;
+void work_queue_waiters_add(struct work_queue_waiter **set, const char *key);
+/* Adds all keys of the set to the queue, `ms` later if it is not 0, and empties the set. */
+void work_queue_waiters_queue(struct work_queue_waiter **set, struct work_queue *q, unsigned ms);
+void work_queue_waiters_drop(struct work_queue_waiter **set); /* empties the set */

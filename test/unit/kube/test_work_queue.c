@@ -192,6 +192,25 @@ static void test_many_keys_do_not_starve_the_network(void **state) {
         RUN_UNTIL(&w->loop, w->calls == 1000);
 }
 
+static void test_waiters_are_queued_once_and_forgotten(void **state) {
+        struct world *w = *state;
+        struct work_queue_waiter *set = NULL;
+        work_queue_waiters_add(&set, "a");
+        work_queue_waiters_add(&set, "b");
+        work_queue_waiters_add(&set, "a");
+        work_queue_waiters_queue(&set, w->q, 0);
+        assert_null(set);
+        work_queue_waiters_add(&set, "c");
+        work_queue_waiters_queue(&set, w->q, 50);
+        work_queue_waiters_add(&set, "d");
+        work_queue_waiters_drop(&set);
+        assert_null(set);
+        run_for(&w->loop, 25);
+        assert_string_equal(buf_str(&w->log), "a b ");
+        RUN_UNTIL(&w->loop, w->calls == 3);
+        assert_string_equal(buf_str(&w->log), "a b c ");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -205,6 +224,7 @@ int main(void) {
                 T(test_forget_from_inside_the_handler),
                 T(test_free_from_inside_the_handler),
                 T(test_many_keys_do_not_starve_the_network),
+                T(test_waiters_are_queued_once_and_forgotten),
         };
         return cmocka_run_group_tests_name("work_queue", tests, NULL, NULL);
 }
