@@ -71,15 +71,6 @@ static void term_code(struct term *t, const char *code) {
                 buf_adds(&t->out, code);
 }
 
-void term_dim(struct term *t, const char *fmt, ...) {
-        va_list ap;
-        va_start(ap, fmt);
-        term_code(t, "\033[2m");
-        term_vadd(t, false, fmt, ap);
-        term_code(t, "\033[0m");
-        va_end(ap);
-}
-
 void term_bold(struct term *t, const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);

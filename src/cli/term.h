@@ -37,7 +37,6 @@ const char *term_clean(struct arena *a, const char *s, bool ascii, bool lines);
  * that no text from an object can begin a line. */
 void term_printf(struct term *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_line(struct term *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void term_dim(struct term *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_bold(struct term *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void term_newline(struct term *t);
 
