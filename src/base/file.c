@@ -47,10 +47,10 @@ int file_read(const char *path, size_t limit, char **ret, size_t *ret_n, struct 
         return file_read_fd(fd, path, limit, ret, ret_n, e);
 }
 
-int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e) {
+int file_open_nofollow(const char *path, int *ret_fd, struct err *e) {
         struct stat st;
         /* O_NONBLOCK: a FIFO in the file's place must not block us. */
-        _cleanup_(closep) int fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        _cleanup_(closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0)
                 return err_errno(e, errno, "open '%s'", path);
         if (fstat(fd, &st) < 0)
@@ -131,9 +131,8 @@ int file_replace(const char *path, const void *data, size_t n, mode_t mode, stru
         return file_replace_with(path, &(struct content){ data, n, mode, true }, NULL, e);
 }
 
-int file_replace_known(const char *path, const void *data, size_t n, mode_t mode, struct stat *ret,
-                       struct err *e) {
-        return file_replace_with(path, &(struct content){ data, n, mode, true }, ret, e);
+int file_replace_known(const char *path, const void *data, size_t n, struct stat *ret, struct err *e) {
+        return file_replace_with(path, &(struct content){ data, n, 0600, true }, ret, e);
 }
 
 int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e) {

@@ -17,9 +17,9 @@ int file_read(const char *path, size_t limit, char **ret, size_t *ret_n, struct 
  * message. */
 int file_read_fd(int fd, const char *name, size_t limit, char **ret, size_t *ret_n, struct err *e);
 
-/* Opens a regular file without following a link in the last component of the path. Use it for files that a
- * less trusted process writes. */
-int file_open_nofollow(const char *path, int flags, int *ret_fd, struct err *e);
+/* Opens a regular file for reading, without following a link in the last component of the path. Use it for
+ * files that a less trusted process writes. */
+int file_open_nofollow(const char *path, int *ret_fd, struct err *e);
 
 /* Writes all bytes at the descriptor's offset, with several write(2) calls if necessary. `name` is used in
  * the message. */
@@ -28,10 +28,9 @@ int file_write_all(int fd, const char *name, const void *data, size_t n, struct 
 /* Replaces `path`: writes a temporary file in the same folder, calls fsync, renames it to `path`, and calls
  * fsync on the folder. The temporary file is named ".<base>.tmp.<pid>.<n>"; a failed call removes it. */
 int file_replace(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
-/* Like file_replace(). *ret is the status of the new file before the rename: if the file at `path` has
- * another status later, another process wrote it. */
-int file_replace_known(const char *path, const void *data, size_t n, mode_t mode, struct stat *ret,
-                       struct err *e);
+/* Like file_replace(), with mode 0600. *ret is the status of the new file before the rename: if the file at
+ * `path` has another status later, another process wrote it. */
+int file_replace_known(const char *path, const void *data, size_t n, struct stat *ret, struct err *e);
 
 /* Like file_replace(), without the two fsync calls, for files that are rebuilt after a reboot (tmpfs, state
  * files). */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/daemon_claim.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +33,7 @@ static bool shown(const struct cd *cd, const char *name, const char *what) {
         _cleanup_(closep) int fd = -1;
         size_t n;
         struct err e;
-        return file_open_nofollow(path, O_RDONLY, &fd, &e) == 0 &&
+        return file_open_nofollow(path, &fd, &e) == 0 &&
                file_read_fd(fd, path, FILE_MAX, &text, &n, &e) == 0 &&
                str_eq(str_trim((struct str){ text, n }), str_from(what));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/go_daemon.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,7 +182,7 @@ int go_folder_fill(const char *dir, struct err *e) {
 static void go_folder_read_config(const char *path, char **ret, size_t *ret_n) {
         _cleanup_(closep) int fd = -1;
         struct err e;
-        if (file_open_nofollow(path, O_RDONLY, &fd, &e) == 0 &&
+        if (file_open_nofollow(path, &fd, &e) == 0 &&
             file_read_fd(fd, path, CONFIG_MAX, ret, ret_n, &e) == 0)
                 return;
         if (e.kind != ERR_NOT_FOUND)

@@ -109,9 +109,9 @@ bool doctor_needs(struct doctor *d, enum view_kind k, const char *ns) {
         return doctor_readable(d, k, ns, view_state(d->v, k, ns), view_why(d->v, k, ns));
 }
 
-bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *ns, const char *name) {
-        view_read_one(d->v, k, ns, name);
-        return doctor_readable(d, k, ns, view_state_one(d->v, k, ns, name), NULL);
+bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *name) {
+        view_read_one(d->v, k, NULL, name);
+        return doctor_readable(d, k, NULL, view_state_one(d->v, k, NULL, name), NULL);
 }
 
 int doctor_exit(const struct doctor *d) {

@@ -74,10 +74,10 @@ void doctor_fail_reason(struct doctor *d, enum doctor_fault fault, const struct 
 /* Whether the namespace of the driver is not known, or, with `verified`, only assumed. If so, adds a line for
  * the skipped check. */
 bool doctor_doubts_driver(struct doctor *d, bool verified);
-/* Whether the objects of a namespace (NULL: of all), or the one of this name, were read completely. If not,
- * adds a line for the skipped check. */
+/* Whether the objects of a namespace (NULL: of all), or the one of this name, which has no namespace, were
+ * read completely. If not, adds a line for the skipped check. */
 bool doctor_needs(struct doctor *d, enum view_kind k, const char *ns);
-bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *ns, const char *name);
+bool doctor_needs_one(struct doctor *d, enum view_kind k, const char *name);
 
 /* Runs the checks of the mode. */
 void doctor_run_checks(struct doctor *d);

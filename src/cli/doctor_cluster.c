@@ -260,7 +260,7 @@ static bool doubts_namespace(struct doctor *d) {
 }
 
 static void check_pod_security(struct doctor *d) {
-        if (doubts_namespace(d) || !doctor_needs_one(d, VIEW_NAMESPACES, NULL, d->ns))
+        if (doubts_namespace(d) || !doctor_needs_one(d, VIEW_NAMESPACES, d->ns))
                 return;
         const struct namespace_object *ns = view_find(d->v, VIEW_NAMESPACES, NULL, d->ns);
         const char *level =

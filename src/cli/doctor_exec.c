@@ -119,7 +119,7 @@ static void check_program(struct doctor *d, const struct pod_object *p, const ch
 /* Returns whether the node exists. */
 static bool check_node(struct doctor *d, const char *node) {
         d->check = "node";
-        if (!doctor_needs_one(d, VIEW_NODES, NULL, node))
+        if (!doctor_needs_one(d, VIEW_NODES, node))
                 return false;
         const struct node_object *n = view_find(d->v, VIEW_NODES, NULL, node);
         if (!n) {

@@ -133,7 +133,7 @@ static void check_owners(struct doctor *d) {
         static const char *const names[] = { "computedomains." CD_GROUP, "computedomaincliques." CD_GROUP };
         size_t before = d->n;
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-                if (!doctor_needs_one(d, VIEW_CRDS, NULL, names[i]))
+                if (!doctor_needs_one(d, VIEW_CRDS, names[i]))
                         return;
                 const struct crd_object *crd = view_find(d->v, VIEW_CRDS, NULL, names[i]);
                 const char *by =

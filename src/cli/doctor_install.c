@@ -134,7 +134,7 @@ static void judge_crd(struct doctor *d, const struct crd_object *crd, const stru
 static void check_crds(struct doctor *d) {
         size_t before = d->n;
         for (size_t i = 0; i < ARRAY_LEN(crds); i++) {
-                if (!doctor_needs_one(d, VIEW_CRDS, NULL, crds[i].name))
+                if (!doctor_needs_one(d, VIEW_CRDS, crds[i].name))
                         return;
                 const struct crd_object *crd = view_find(d->v, VIEW_CRDS, NULL, crds[i].name);
                 if (crd)

@@ -109,7 +109,7 @@ static void find_case_domain(struct pod_case *c) {
         if (!c->domain_uid && c->template)
                 c->domain_uid = domain_of_template(c->d, c->template);
         if (c->domain_uid)
-                c->cd = view_find_uid(c->v, VIEW_DOMAINS, c->domain_uid);
+                c->cd = view_domain(c->v, c->domain_uid);
         if (c->cd && !streq(c->cd->o.meta.ns, m->ns))
                 c->cd = NULL;
         if (c->cd) {

@@ -49,7 +49,7 @@ const char *inventory_rack_name(const struct view *v, const char *clique) {
 
 const char *inventory_user(const struct view *v, const struct claim_object *c) {
         const struct kube_meta *m = &c->claim.o.meta;
-        const struct compute_domain *cd = view_find_uid(v, VIEW_DOMAINS, c->domain_uid);
+        const struct compute_domain *cd = view_domain(v, c->domain_uid);
         const char *name = jd_pair_get(c->claim.annotations, c->claim.n_annotations, CD_ANNOTATION_NAME);
         if (cd)
                 return arena_printf(v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name);
@@ -57,7 +57,7 @@ const char *inventory_user(const struct view *v, const struct claim_object *c) {
 }
 
 bool inventory_is_ready_on(const struct view *v, const struct claim_object *c, const char *node) {
-        const struct compute_domain *cd = view_find_uid(v, VIEW_DOMAINS, c->domain_uid);
+        const struct compute_domain *cd = view_domain(v, c->domain_uid);
         for (size_t i = 0; cd && i < cd->n_nodes; i++)
                 if (streq(cd->nodes[i].node, node))
                         return domain_status_decode(cd->nodes[i].status) == DOMAIN_READY;
@@ -197,7 +197,7 @@ static void add_sharers(struct view *v, struct inventory_node *n) {
         for (size_t i = 0; i < report.n_fabrics; i++)
                 for (size_t k = 0; k < report.fabrics[i].n_held; k++) {
                         const char *uid = report.fabrics[i].held[k].owner;
-                        const struct compute_domain *cd = view_find_uid(v, VIEW_DOMAINS, uid);
+                        const struct compute_domain *cd = view_domain(v, uid);
                         if (!cd || !domain_shares(cd) || holds_device_for(n, uid))
                                 continue;
                         const char *name = arena_printf(v->a, "%s/%s", cd->o.meta.ns, cd->o.meta.name);

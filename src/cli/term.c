@@ -43,25 +43,24 @@ const char *term_clean(struct arena *a, const char *s, bool ascii, bool lines) {
         return arena_strdup(a, buf_str(&b));
 }
 
-static void term_vadd(struct term *t, bool lines, const char *fmt, va_list ap)
-        __attribute__((format(printf, 3, 0)));
-static void term_vadd(struct term *t, bool lines, const char *fmt, va_list ap) {
+static void term_vadd(struct term *t, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static void term_vadd(struct term *t, const char *fmt, va_list ap) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(TERM_OUT_MAX);
         buf_vaddf(&b, fmt, ap);
-        add_clean(&t->out, (struct str){ buf_str(&b), b.n }, t->ascii, lines);
+        add_clean(&t->out, (struct str){ buf_str(&b), b.n }, t->ascii, false);
 }
 
 void term_printf(struct term *t, const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);
-        term_vadd(t, false, fmt, ap);
+        term_vadd(t, fmt, ap);
         va_end(ap);
 }
 
 void term_line(struct term *t, const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);
-        term_vadd(t, false, fmt, ap);
+        term_vadd(t, fmt, ap);
         va_end(ap);
         term_newline(t);
 }
@@ -75,7 +74,7 @@ void term_bold(struct term *t, const char *fmt, ...) {
         va_list ap;
         va_start(ap, fmt);
         term_code(t, "\033[1m");
-        term_vadd(t, false, fmt, ap);
+        term_vadd(t, fmt, ap);
         term_code(t, "\033[0m");
         va_end(ap);
 }

@@ -240,12 +240,10 @@ const void *view_find(const struct view *v, enum view_kind k, const char *ns, co
         return NULL;
 }
 
-const void *view_find_uid(const struct view *v, enum view_kind k, const char *uid) {
-        for (size_t i = 0; uid && i < v->kinds[k].n; i++) {
-                const struct kube_object *o = v->kinds[k].items[i];
-                if (streq(o->meta.uid, uid))
-                        return o;
-        }
+const struct compute_domain *view_domain(const struct view *v, const char *uid) {
+        VIEW_EACH (v, VIEW_DOMAINS, struct compute_domain, cd)
+                if (uid && streq(cd->o.meta.uid, uid))
+                        return cd;
         return NULL;
 }
 

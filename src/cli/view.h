@@ -122,9 +122,9 @@ const char *view_gpus_only(const struct view *v);
         for (size_t var##_i = 0; var##_i < (v)->kinds[kind].n; var##_i++)                                    \
                 for (const type *var = (v)->kinds[kind].items[var##_i]; var; var = NULL)
 
-/* Find an object by its namespace and name, or by its UID; NULL: it was not read. */
+/* Find an object by its namespace and name, or a ComputeDomain by its UID; NULL: it was not read. */
 const void *view_find(const struct view *v, enum view_kind k, const char *ns, const char *name);
-const void *view_find_uid(const struct view *v, enum view_kind k, const char *uid);
+const struct compute_domain *view_domain(const struct view *v, const char *uid);
 /* The Events of an object, the newest first. Returns their number; *ret is in the arena. `uid` may be NULL.
  * `name` NULL: of all objects of the kind. */
 size_t view_events(const struct view *v, const char *kind, const char *ns, const char *name, const char *uid,

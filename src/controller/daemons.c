@@ -28,10 +28,9 @@ static void daemons_submit(struct controller *c, enum kube_verb verb, const stru
 }
 
 static void daemons_remove_object(struct controller *c, const struct kube_resource *res,
-                                  const struct kube_meta *m, const char *version,
-                                  struct kube_informer *cache) {
+                                  const struct kube_meta *m, struct kube_informer *cache) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
-        objects_delete(m, version, &b);
+        objects_delete(m, NULL, &b);
         daemons_submit(c, KUBE_DELETE, res, m->name, cache, &b);
 }
 
@@ -73,8 +72,7 @@ static bool want_template(struct controller *c) {
                 daemons_submit(c, KUBE_APPLY, &kube_resource_claim_templates, CD_DAEMON_OBJECT,
                                c->caches.daemon_rcts, &b);
         } else if (!r->o.meta.deleted) {
-                daemons_remove_object(c, &kube_resource_claim_templates, &r->o.meta, NULL,
-                                      c->caches.daemon_rcts);
+                daemons_remove_object(c, &kube_resource_claim_templates, &r->o.meta, c->caches.daemon_rcts);
         } else if (r->n_finalizers) {
                 report_kept(c, r);
         }
@@ -228,7 +226,7 @@ static void daemons_replace(struct controller *c, const struct daemon_pod *p, en
         if (records_stale(c) && !granted)
                 records_pause(c, KEY_OF_DAEMONS);
         else if (granted || removals_ask(c, p, REMOVALS_TEMPLATE))
-                daemons_remove_object(c, &kube_pods, &p->pod.o.meta, NULL, c->caches.daemons);
+                daemons_remove_object(c, &kube_pods, &p->pod.o.meta, c->caches.daemons);
 }
 
 /* The nodes of the daemons for which `is` returns true, for people. */
@@ -320,10 +318,9 @@ static void want_none(struct controller *c, const struct daemonset *set) {
                 return;
         }
         if (set && !set->o.meta.deleted)
-                daemons_remove_object(c, &kube_daemonsets, &set->o.meta, NULL, c->caches.daemon_sets);
+                daemons_remove_object(c, &kube_daemonsets, &set->o.meta, c->caches.daemon_sets);
         if (!set && !rct->meta.deleted)
-                daemons_remove_object(c, &kube_resource_claim_templates, &rct->meta, NULL,
-                                      c->caches.daemon_rcts);
+                daemons_remove_object(c, &kube_resource_claim_templates, &rct->meta, c->caches.daemon_rcts);
 }
 
 void daemons_reconcile(struct controller *c) {

@@ -27,7 +27,7 @@ static bool has_content(const char *path, const char *word) {
         _cleanup_(freep) char *text = NULL;
         struct err e;
 
-        return file_open_nofollow(path, O_RDONLY, &fd, &e) == 0 &&
+        return file_open_nofollow(path, &fd, &e) == 0 &&
                file_read_fd(fd, path, WORD_MAX, &text, NULL, &e) == 0 && streq(text, word);
 }
 

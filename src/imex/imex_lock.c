@@ -25,7 +25,7 @@ int imex_lock_held(const char *path, bool *ret, struct err *e) {
         _cleanup_(closep) int fd = -1;
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-        if (file_open_nofollow(path, O_RDONLY, &fd, e) < 0)
+        if (file_open_nofollow(path, &fd, e) < 0)
                 return -1;
         if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
                 return err_errno(e, errno, "ask for the lock of '%s'", path);

@@ -95,7 +95,7 @@ int imex_state_read(const char *dir, struct imex_state *ret, bool *ret_held, str
         struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
         size_t n;
 
-        if (file_open_nofollow(path, O_RDONLY, &fd, e) < 0)
+        if (file_open_nofollow(path, &fd, e) < 0)
                 return -1;
         if (file_read_fd(fd, path, STATE_MAX, &text, &n, e) < 0)
                 return -1;

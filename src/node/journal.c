@@ -132,7 +132,7 @@ int journal_begin(struct journal *j, struct buf *ret_text, struct err *e) {
 }
 
 int journal_store(const char *path, struct str text, struct stat *ret, struct err *e) {
-        return file_replace_known(path, text.p, text.n, 0600, ret, e) < 0 ? no_record(e) : 0;
+        return file_replace_known(path, text.p, text.n, ret, e) < 0 ? no_record(e) : 0;
 }
 
 static void journal_on_change(struct watch_file *w) {

@@ -62,7 +62,7 @@ static void replaced_file_is_the_old_or_the_new_one(void **state) {
 static int read_it(void *u, struct err *e) {
         _cleanup_(freep) char *text = NULL;
         _cleanup_(closep) int fd = -1;
-        return file_read(path, 100, &text, NULL, e) < 0 ? -1 : file_open_nofollow(path, O_RDONLY, &fd, e);
+        return file_read(path, 100, &text, NULL, e) < 0 ? -1 : file_open_nofollow(path, &fd, e);
 }
 
 static void unreadable_file_is_named(void **state) {
