@@ -284,10 +284,3 @@ const struct inventory_node *inventory_node_of(const struct inventory *x, const 
         struct inventory_node key = { .name = name };
         return name && x->n_nodes ? bsearch(&key, x->nodes, x->n_nodes, sizeof key, inventory_by_name) : NULL;
 }
-
-const struct inventory_rack *inventory_rack_of(const struct inventory *x, const char *clique) {
-        for (size_t i = 0; i < x->n_racks; i++)
-                if (streq(x->racks[i].clique, clique))
-                        return &x->racks[i];
-        return NULL;
-}

@@ -44,7 +44,6 @@ void inventory_make(struct view *v, const char *ns, struct inventory *ret);
  * of a large cluster, only if a node publishes no channel device. */
 void inventory_make_channels(struct view *v, const char *ns, struct inventory *ret);
 const struct inventory_node *inventory_node_of(const struct inventory *x, const char *name);
-const struct inventory_rack *inventory_rack_of(const struct inventory *x, const char *clique);
 bool inventory_is_up(const struct inventory_node *n);   /* its Node is Ready and not cordoned */
 bool inventory_is_free(const struct inventory_node *n); /* it is up, and a channel device is free */
 /* The name of a partition for people: that of its rack, or the clique ID. */
