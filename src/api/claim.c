@@ -9,7 +9,6 @@ static const struct jd_field f_result[] = {
         JD_STR(struct claim_result, "pool", pool, .required = true),
         JD_STR(struct claim_result, "device", device, .required = true),
         JD_BOOL(struct claim_result, "adminAccess", admin_access),
-        JD_STR(struct claim_result, "shareID", share_id),
         JD_END,
 };
 static const struct jd_field f_config[] = {

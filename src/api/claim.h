@@ -12,7 +12,6 @@
 struct claim_result {
         const char *request, *driver, *pool, *device;
         bool admin_access;
-        const char *share_id;
 };
 
 struct claim_config {

@@ -15,7 +15,6 @@ static const struct jd_field f_report_item[] = {
 static const struct jd_field f_report[] = {
         JD_INT(struct check_report, "version", version, .required = true),
         JD_STR(struct check_report, "program", program, .required = true),
-        JD_STR(struct check_report, "programVersion", program_version),
         JD_STR(struct check_report, "node", node),
         JD_LIST(struct check_report, "items", items, struct check_report_item, f_report_item,
                 .required = true),

@@ -21,7 +21,7 @@ struct check_report_item {
 
 struct check_report {
         int64_t version;
-        const char *program, *program_version, *node;
+        const char *program, *node;
         struct check_report_item *items;
         size_t n_items;
 };

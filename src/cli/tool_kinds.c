@@ -157,7 +157,6 @@ const struct jd_field node_object_fields[] = {
         JD_STR(struct node_object, "status>nodeInfo>containerRuntimeVersion", runtime),
         JD_STR(struct node_object, "status>nodeInfo>kubeletVersion", kubelet),
         JD_STR(struct node_object, "status>nodeInfo>kernelVersion", kernel),
-        JD_STR(struct node_object, "status>nodeInfo>architecture", arch),
         JD_END,
 };
 
@@ -178,7 +177,6 @@ const struct jd_field workload_object_fields[] = {
         JD_INT(struct workload_object, "status>desiredNumberScheduled", desired),
         JD_INT(struct workload_object, "status>currentNumberScheduled", current),
         JD_INT(struct workload_object, "status>numberReady", ready),
-        JD_INT(struct workload_object, "status>numberUnavailable", unavailable),
         JD_INT(struct workload_object, "spec>replicas", replicas),
         JD_INT(struct workload_object, "status>readyReplicas", ready_replicas),
         JD_LIST(struct workload_object, "spec>template>spec>containers", containers, struct container,

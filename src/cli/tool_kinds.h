@@ -123,7 +123,7 @@ struct node_object {
         size_t n_allocatable;
         struct jd_pair *labels;
         size_t n_labels;
-        const char *runtime, *kubelet, *kernel, *arch;
+        const char *runtime, *kubelet, *kernel;
 };
 extern const struct jd_field node_object_fields[];
 
@@ -146,7 +146,7 @@ struct workload_object {
         struct kube_object o;
         struct jd_pair *labels;
         size_t n_labels;
-        int64_t desired, current, ready, unavailable, replicas, ready_replicas;
+        int64_t desired, current, ready, replicas, ready_replicas;
         struct container *containers;
         size_t n_containers;
 };

@@ -119,10 +119,10 @@ static struct claim_config from(const char *source, const char **requests, const
                                       .parameters = str_from(json) };
 }
 
-static const struct claim_result gpu = { "gpu", "gpu.nvidia.com", "n0", "gpu-0", false, NULL },
-                                 sub = { "gpu/big", "gpu.nvidia.com", "n0", "gpu-0", false, NULL },
+static const struct claim_result gpu = { "gpu", "gpu.nvidia.com", "n0", "gpu-0", false },
+                                 sub = { "gpu/big", "gpu.nvidia.com", "n0", "gpu-0", false },
                                  mig = {
-                                         "gpu", "gpu.nvidia.com", "n0", "gpu-0-mig-1g10gb-19-0", false, NULL
+                                         "gpu", "gpu.nvidia.com", "n0", "gpu-0-mig-1g10gb-19-0", false
                                  };
 static const char *named_gpu[] = { "gpu", NULL }, *named_other[] = { "other", NULL };
 
