@@ -9,7 +9,6 @@
 #include "base/flags.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "controller/leases.h"
 #include "imex/imex_settings.h"
 
 enum { FLAG_COUNT = 40 };
@@ -112,7 +111,6 @@ static void defaults(struct config *c, struct raw *r) {
                 .lease_duration_ms = 15000,
                 .renew_deadline_ms = 10000,
                 .retry_period_ms = 2000,
-                .leases_pause_ms = LEASES_PAUSE_MS,
                 .apply_crds = true,
         };
         *r = (struct raw){ "", "", "", "", "", "", "", .log_format = "text" };

@@ -33,7 +33,6 @@ struct config {
         struct arena *arena;
         const char *const *namespaces; /* without duplicates; the first is the driver's namespace */
         size_t n_namespaces;
-        unsigned leases_pause_ms; /* LEASES_PAUSE_MS (controller/leases.h) */
 };
 
 /* Reads the flags and the environment. An error names the flag and the variable. */

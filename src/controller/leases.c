@@ -12,7 +12,7 @@
 
 #define NODE_LEASES "kube-node-lease"
 
-enum { BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
+enum { BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000, PAUSE_MS = 15000 };
 
 struct entry {
         UT_hash_handle hh;
@@ -28,7 +28,7 @@ struct leases {
         struct entry *entries, *coming; /* of the last complete list, and of the list under way */
         struct work_queue_waiter *requesters;
         int64_t at, before, coming_at;
-        unsigned failures, pause_ms;
+        unsigned failures;
         uint64_t not_before_ms; /* loop time before which no list begins: back-off, or pause between lists */
 };
 
@@ -91,15 +91,14 @@ static void leases_on_page(void *u, yyjson_val *list, bool last, const struct er
         l->before = l->at;
         l->at = l->coming_at;
         l->failures = 0;
-        l->not_before_ms = uv_now(kube_client_loop(l->client)) + l->pause_ms;
+        l->not_before_ms = uv_now(kube_client_loop(l->client)) + PAUSE_MS;
         work_queue_waiters_queue(&l->requesters, l->queue, 0);
 }
 
-struct leases *leases_new(struct kube_client *client, struct work_queue *queue, unsigned pause_ms) {
+struct leases *leases_new(struct kube_client *client, struct work_queue *queue) {
         struct leases *l = xnew(struct leases);
         l->client = client;
         l->queue = queue;
-        l->pause_ms = pause_ms;
         l->list = kube_pages_new(
                 client, &(struct kube_pages_options){
                                 .res = &kube_leases, .ns = NODE_LEASES, .page = leases_on_page, .u = l });

@@ -18,11 +18,8 @@
 
 struct leases;
 
-/* `pause_ms` is the time from the end of a list to the beginning of the next one. */
-struct leases *leases_new(struct kube_client *client, struct work_queue *queue, unsigned pause_ms);
+struct leases *leases_new(struct kube_client *client, struct work_queue *queue);
 void leases_free(struct leases *l); /* cancels the request in flight; NULL is allowed */
-
-enum { LEASES_PAUSE_MS = 15000 };
 
 /* Begins a list, or shares the list that is under way. Queues `requester` when the list has ended, with or
  * without success, or when the next list may begin. */

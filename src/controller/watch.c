@@ -547,7 +547,7 @@ static void watch_evidence(struct controller *c) {
 }
 
 static void watch_fabrics(struct controller *c) {
-        c->leases = leases_new(c->client, c->queue, c->config->leases_pause_ms);
+        c->leases = leases_new(c->client, c->queue);
         c->caches.fabrics =
                 CACHE(fabric, kube_fabrics, struct compute_domain_fabric, compute_domain_fabric_fields,
                       OURS(.current = on_current, .keys = fabrics_keys));
