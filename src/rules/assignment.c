@@ -251,17 +251,6 @@ static bool is_overtaken(const struct work *w, const struct assignment_node *n, 
         return uid && (streq(uid, w->uid) ? n->report.epoch > epoch : n->report.epoch == epoch);
 }
 
-/* The daemon that runs the assignment names itself and its index. The object may differ, because it was
- * restored, or because another process on the node had written a false report. */
-static void take_reported(struct work *w, const struct assignment_report *r, struct fabric_assignment *a) {
-        if (r->index == a->index && streq(r->claim, a->claim) && streq(r->boot_id, a->boot_id))
-                return;
-        w->out->repaired = true;
-        a->index = r->index;
-        a->claim = r->claim;
-        a->boot_id = r->boot_id;
-}
-
 static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
         const struct assignment_node *n = assignment_find_node(w->in, a->node);
         struct entry e = { .a = *a };
@@ -277,8 +266,13 @@ static void assignment_keep(struct work *w, const struct fabric_assignment *a) {
                 e.a.claim = e.a.boot_id = e.a.ip = NULL;
         } else {
                 e.reported = !n->doubtful && runs(w->in, n, w->uid, a->epoch);
-                if (e.reported)
-                        take_reported(w, &n->report, &e.a);
+                /* The daemon that runs the assignment names itself and its index. The object may differ:
+                 * it was restored, or another process on the node had written a false report. */
+                if (e.reported) {
+                        e.a.index = n->report.index;
+                        e.a.claim = n->report.claim;
+                        e.a.boot_id = n->report.boot_id;
+                }
                 e.a.state = fabric_state_name(has_room(w, e.a.index)
                                                       ? assignment_state_of(w, n, fabric_is_leaving(a))
                                                       : FABRIC_LEAVING);
@@ -292,7 +286,6 @@ static void adopt(struct work *w, const struct assignment_node *n) {
         const struct assignment_report *r = &n->report;
         if (!streq(unlisted_domain(w->in, n), w->uid) || assignment_find_entry(w, n->name))
                 return;
-        w->out->repaired = true;
         w->entries[w->n++] = (struct entry){
                 .a = { .node = n->name,
                        .index = r->index,

@@ -151,8 +151,6 @@ struct assignment {
         bool changed;
         const char *ahead;   /* the running recount begins again, because this node reports a later epoch than
                                 the object; NULL: it does not */
-        bool repaired;       /* a node runs an assignment that the object did not list, or that it listed with
-                                another index */
         const char **silent; /* nodes that a recount waits for */
         size_t n_silent;
         const char **full; /* nodes that are wanted in the standing domain, which has no free index */
