@@ -154,10 +154,9 @@ static void on_node_failing(void *u, const struct kube_resource *res, const stru
 }
 
 static struct kube_informer *watch_rack(struct plugin *p) {
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", p->flags.node);
         return kube_informer_new(p->main.kube,
                                  &(struct kube_informer_options){ .res = &kube_nodes,
-                                                                  .field_selector = selector,
+                                                                  .name = p->flags.node,
                                                                   .fields = labelled_node_fields,
                                                                   .size = sizeof(struct labelled_node),
                                                                   .metadata_only = true,

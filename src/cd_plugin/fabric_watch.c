@@ -70,10 +70,9 @@ static void fabric_watch_on_undecodable(void *u, const struct kube_resource *res
 }
 
 static struct kube_informer *fabric_watch_watch(struct fabric_watch *w) {
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", w->clique);
         return kube_informer_new(w->client, &(struct kube_informer_options){
                                                     .res = &kube_fabrics,
-                                                    .field_selector = selector,
+                                                    .name = w->clique,
                                                     .fields = compute_domain_fabric_fields,
                                                     .size = sizeof(struct compute_domain_fabric),
                                                     .changed = fabric_watch_on_changed,

@@ -50,7 +50,6 @@ static void gate_watch_on_undecodable(void *u, const struct kube_resource *res, 
 struct gate_watch *gate_watch_new(struct kube_client *c, const char *ns, const char *name,
                                   void (*changed)(void *u), void *u) {
         struct gate_watch *w = xnew(struct gate_watch);
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", name);
         w->ns = xstrdup(ns);
         w->name = xstrdup(name);
         w->changed = changed;
@@ -58,7 +57,7 @@ struct gate_watch *gate_watch_new(struct kube_client *c, const char *ns, const c
         w->informer = kube_informer_new(c, &(struct kube_informer_options){
                                                    .res = &kube_compute_domains,
                                                    .ns = w->ns,
-                                                   .field_selector = selector,
+                                                   .name = name,
                                                    .fields = gated_fields,
                                                    .size = sizeof(struct gated_domain),
                                                    .changed = gate_watch_on_changed,

@@ -534,12 +534,9 @@ static int connect_api(struct node_daemon *r, struct err *e) {
 }
 
 static void watch_object(struct node_daemon *r) {
-        _cleanup_(buf_done) struct buf selector = BUF_INIT(1024);
-
-        buf_addf(&selector, "metadata.name=%s", r->fabric);
         r->informer = kube_informer_new(r->client, &(struct kube_informer_options){
                                                            .res = &kube_fabrics,
-                                                           .field_selector = buf_str(&selector),
+                                                           .name = r->fabric,
                                                            .fields = compute_domain_fabric_fields,
                                                            .size = sizeof(struct compute_domain_fabric),
                                                            .changed = on_object,

@@ -134,7 +134,6 @@ struct gpu_conflicts *gpu_conflicts_new(uv_loop_t *loop, struct kube_client *c,
                                         const struct driver_root *roots, size_t n_roots,
                                         struct gpu_report *report) {
         struct gpu_conflicts *v = xnew(struct gpu_conflicts);
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", report->node);
         BUG_ON(n_roots > ROOTS_MAX);
         v->loop = loop;
         v->report = report;
@@ -142,7 +141,7 @@ struct gpu_conflicts *gpu_conflicts_new(uv_loop_t *loop, struct kube_client *c,
         v->n_roots = n_roots;
         v->informer = kube_informer_new(c, &(struct kube_informer_options){
                                                    .res = &kube_nodes,
-                                                   .field_selector = selector,
+                                                   .name = report->node,
                                                    .fields = fields,
                                                    .size = sizeof(struct node_capacity),
                                                    .first_from_cache = true,

@@ -481,7 +481,8 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         i->o.silence_ms = o->silence_ms ? o->silence_ms : SILENCE_MS;
         i->ns = xstrdup_or_null(o->ns);
         i->label_selector = xstrdup_or_null(o->label_selector);
-        i->field_selector = xstrdup_or_null(o->field_selector);
+        i->field_selector = o->name ? xasprintf("metadata.name=%s", o->name)
+                                    : xstrdup_or_null(o->field_selector);
         i->cache = object_cache_new(o, on_note, i);
         i->list = kube_pages_new(c, &(struct kube_pages_options){
                                             .res = o->res,

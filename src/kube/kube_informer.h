@@ -32,6 +32,7 @@ struct kube_informer_options {
         const struct kube_resource *res;
         const char *ns; /* NULL: all namespaces */
         const char *label_selector, *field_selector;
+        const char *name; /* watches the object with this name, and needs no field_selector; NULL: all */
         const struct jd_field *fields; /* JD_OBJ(struct foo, "metadata", o.meta, kube_f_meta), ... */
         size_t size;                   /* sizeof(struct foo) */
         /* For informers that keep only a part of each decoded object. `trim` removes the parts that are not

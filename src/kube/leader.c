@@ -340,7 +340,6 @@ static void leader_on_failing(void *u, const struct kube_resource *res, const st
 struct leader *leader_new(const struct leader_options *o) {
         struct arena *a = arena_new(1024);
         struct leader *l = arena_alloc(a, sizeof *l);
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", o->name);
 
         l->arena = a;
         l->o = *o;
@@ -353,7 +352,7 @@ struct leader *leader_new(const struct leader_options *o) {
         struct kube_informer_options informer = {
                 .res = &kube_leases,
                 .ns = l->o.ns,
-                .field_selector = selector,
+                .name = o->name,
                 .fields = f_lease,
                 .size = sizeof(struct lease),
                 .changed = leader_on_changed,

@@ -108,7 +108,6 @@ static void report_sender_on_failing(void *u, const struct kube_resource *res, c
 
 struct report_sender *report_sender_new(const struct report_sender_options *o) {
         struct report_sender *s = xnew(struct report_sender);
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", o->name);
         s->o = *o;
         s->ns = xstrdup(o->ns);
         s->name = xstrdup(o->name);
@@ -116,7 +115,7 @@ struct report_sender *report_sender_new(const struct report_sender_options *o) {
         s->informer = kube_informer_new(o->client,
                                         &(struct kube_informer_options){ .res = &kube_pods,
                                                                          .ns = s->ns,
-                                                                         .field_selector = selector,
+                                                                         .name = o->name,
                                                                          .fields = o->fields,
                                                                          .size = o->size,
                                                                          .metadata_only = true,

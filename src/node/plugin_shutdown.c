@@ -101,14 +101,13 @@ static void on_late(void *u) {
 
 struct plugin_shutdown *plugin_shutdown_new(const struct plugin_shutdown_options *o) {
         struct plugin_shutdown *l = xnew(struct plugin_shutdown);
-        _cleanup_(freep) char *selector = xasprintf("metadata.name=%s", o->node);
         l->o = *o;
         loop_turn_init(&l->turn, o->loop, plugin_shutdown_check_node, l);
         loop_timer_init(&l->ask, o->loop, on_late, l);
         loop_timer_start(&l->ask, PLUGIN_SHUTDOWN_ASK_MS);
         l->informer = kube_informer_new(o->kube, &(struct kube_informer_options){
                                                          .res = &kube_nodes,
-                                                         .field_selector = selector,
+                                                         .name = o->node,
                                                          .fields = labelled_node_fields,
                                                          .size = sizeof(struct labelled_node),
                                                          .metadata_only = true,

@@ -108,12 +108,11 @@ static void on_synced(uv_timer_t *t) {
 }
 
 struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube_informer_options *o) {
-        static const char by_name[] = "metadata.name=";
         struct kube_informer *i = xnew(struct kube_informer);
         i->o = *o;
         uv_timer_init(api.loop, &i->timer);
         i->timer.data = i;
-        if (!o->field_selector || !str_starts(o->field_selector, by_name)) {
+        if (!o->name) {
                 uv_timer_start(&i->timer, on_synced, SYNCED_MS, SYNCED_AGAIN_MS);
                 return i;
         }
@@ -121,7 +120,7 @@ struct kube_informer *kube_informer_new(struct kube_client *c, const struct kube
         while (of_one[k])
                 assert_true(++k < INFORMERS_MAX);
         of_one[k] = i;
-        i->name = xstrdup(o->field_selector + sizeof by_name - 1);
+        i->name = xstrdup(o->name);
         i->lists = o->res == &kube_pods || o->res == &kube_compute_domains;
         return i;
 }
