@@ -47,13 +47,8 @@ struct key key_parse(const char *text) {
 bool records_synced(const struct controller *c) {
         if (!c->started || !c->caches.cds || !records_go_synced(c))
                 return false;
-        const struct kube_informer *const all[] = {
-                c->caches.cds,         c->caches.claims,      c->caches.nodes,           c->caches.slices,
-                c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,         c->caches.daemons,
-                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces, c->caches.auto_pods
-        };
-        for (size_t i = 0; i < ARRAY_LEN(all); i++)
-                if (all[i] && !kube_informer_synced(all[i]))
+        for (size_t i = 0; i < ARRAY_LEN(c->caches.all); i++)
+                if (c->caches.all[i] && !kube_informer_synced(c->caches.all[i]))
                         return false;
         return true;
 }
@@ -98,13 +93,8 @@ bool records_reports_stale(const struct controller *c) {
 }
 
 void records_catch_up(const struct controller *c) {
-        struct kube_informer *const all[] = {
-                c->caches.cds,         c->caches.claims,      c->caches.nodes,           c->caches.slices,
-                c->caches.rcts,        c->caches.plugins,     c->caches.fabrics,         c->caches.daemons,
-                c->caches.daemon_sets, c->caches.daemon_rcts, c->caches.rack_namespaces, c->caches.auto_pods,
-        };
-        for (size_t i = 0; i < ARRAY_LEN(all); i++)
-                kube_informer_notify(all[i]);
+        for (size_t i = 0; i < ARRAY_LEN(c->caches.all); i++)
+                kube_informer_notify(c->caches.all[i]);
         kube_informer_notify(c->caches.pod_groups);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 kube_informer_notify(c->caches.namespaces[i].sets);

@@ -147,19 +147,28 @@ enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000, CONTROLLER_ROLLO
 
 /* The caches. They are NULL until controller/watch creates them. */
 struct controller_caches {
-        struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
-        struct kube_informer *rack_namespaces; /* namespaces that want a ComputeDomain of each rack; NULL:
-                                                  racks are off */
-        struct kube_informer *auto_pods; /* pods with the label CD_LABEL_AUTO; NULL: the controller creates no
-                                            ComputeDomains for them */
-        struct kube_informer *fabrics;
-        struct kube_informer *daemons, *daemon_sets, *daemon_rcts; /* Pods, DaemonSet and claim template of
-                                                                      the daemons */
-        struct kube_informer *plugins;           /* Pods of the kubelet plugin; NULL without a selector */
+        union {
+                struct {
+                        struct kube_informer *cds, *claims, *nodes, *slices, *rcts;
+                        /* Pods of the kubelet plugin; NULL without a selector. */
+                        struct kube_informer *plugins;
+                        struct kube_informer *fabrics;
+                        /* Pods, DaemonSet and claim template of the daemons. */
+                        struct kube_informer *daemons, *daemon_sets, *daemon_rcts;
+                        /* Namespaces that want a ComputeDomain of each rack; NULL: racks are off. */
+                        struct kube_informer *rack_namespaces;
+                        /* Pods with the label CD_LABEL_AUTO; NULL: the controller creates no ComputeDomains
+                         * for them. */
+                        struct kube_informer *auto_pods;
+                };
+                struct kube_informer *all[12]; /* the same caches */
+        };
         struct controller_namespace *namespaces; /* objects that the Go driver left */
         size_t n_namespaces;
         struct kube_informer *pod_groups; /* see controller/pod_groups; NULL: not needed, or not served */
 };
+_Static_assert(sizeof((struct controller_caches){ 0 }.all) == offsetof(struct controller_caches, namespaces),
+               "`all` lacks a cache");
 
 /* What the controller remembers in addition to the caches. It does not matter after a restart. */
 struct controller_memory {

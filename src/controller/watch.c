@@ -598,18 +598,8 @@ void watch_start(struct controller *c) {
 }
 
 void watch_stop(struct controller *c) {
-        kube_informer_free(c->caches.cds);
-        kube_informer_free(c->caches.claims);
-        kube_informer_free(c->caches.nodes);
-        kube_informer_free(c->caches.slices);
-        kube_informer_free(c->caches.rcts);
-        kube_informer_free(c->caches.plugins);
-        kube_informer_free(c->caches.rack_namespaces);
-        kube_informer_free(c->caches.auto_pods);
-        kube_informer_free(c->caches.fabrics);
-        kube_informer_free(c->caches.daemons);
-        kube_informer_free(c->caches.daemon_sets);
-        kube_informer_free(c->caches.daemon_rcts);
+        for (size_t i = 0; i < ARRAY_LEN(c->caches.all); i++)
+                kube_informer_free(c->caches.all[i]);
         for (size_t i = 0; i < c->caches.n_namespaces; i++) {
                 kube_informer_free(c->caches.namespaces[i].sets);
                 kube_informer_free(c->caches.namespaces[i].pods);
