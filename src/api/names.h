@@ -220,7 +220,6 @@
 /* device attribute on device; by plugin, controller; for scheduler, device classes: channel, daemon or
  * shared-channel */
 #define CD_ATTRIBUTE_TYPE "type"
-#define CD_TYPE_SHARED "shared-channel"
 /* device attribute on device; by plugin; for device classes: 0 */
 #define CD_ATTRIBUTE_ID "id"
 /* device attribute on device; by plugin; for scheduler, controller: clique ID of the partition of the node.
@@ -236,9 +235,6 @@
  * serve any ComputeDomain. The plugin of the Go driver knows this kind of configuration, so it can unprepare
  * the claim. */
 #define CD_DAEMON_DOMAIN "818fb0f3-f5f0-4334-937e-f52c07a0c01e"
-/* The Go driver names its DaemonSets and daemon claim templates with this prefix and the UID of the
- * ComputeDomain. */
-#define CD_GO_OBJECT_PREFIX "computedomain-daemon-"
 
 /* ---- field managers ---- */
 

@@ -15,7 +15,6 @@
 
 enum grpc_status {
         GRPC_OK = 0,
-        GRPC_CANCELLED = 1,
         GRPC_UNKNOWN = 2,
         GRPC_INVALID_ARGUMENT = 3,
         GRPC_DEADLINE_EXCEEDED = 4,

@@ -242,7 +242,7 @@ static void make_template(void) {
         if (wanted && sim_chance(50))
                 snprintf(name, sizeof name, "%s", wanted);
         else if (sim_chance(50))
-                snprintf(name, sizeof name, CD_GO_OBJECT_PREFIX "%s", some_uid());
+                snprintf(name, sizeof name, "computedomain-daemon-%s", some_uid());
         else
                 snprintf(name, sizeof name, "%s", "t-d0");
         jw_obj(&j, NULL);

@@ -70,7 +70,7 @@ static void add_slice(const struct world *w, unsigned i, unsigned version, struc
 }
 
 #define GO_SET                                                                                               \
-        "{\"metadata\":{\"name\":\"" CD_GO_OBJECT_PREFIX DOMAIN                                              \
+        "{\"metadata\":{\"name\":\"computedomain-daemon-" DOMAIN                                             \
         "\",\"namespace\":\"driver\",\"uid\":\"g\",\"resourceVersion\":\"1\",\"finalizers\":["               \
         "\"" CD_FINALIZER "\"],\"labels\":{\"" CD_LABEL "\":\"" DOMAIN "\"}}}"
 
@@ -178,7 +178,7 @@ static void on_fabric(struct world *w, struct fake_conn *c, const struct fake_re
 static void on_delete(struct world *w, const struct fake_request *r) {
         if (fake_has(r->path, "/daemonsets/" CD_DAEMON_OBJECT))
                 w->n_set_deletes++;
-        w->n_go_deletes += fake_has(r->path, "/daemonsets/" CD_GO_OBJECT_PREFIX);
+        w->n_go_deletes += fake_has(r->path, "/daemonsets/computedomain-daemon-");
         if (!fake_has(r->path, "/pods/daemon-"))
                 return;
         w->n_pod_deletes++;
