@@ -15,7 +15,7 @@
 #include "cd_plugin/daemon_claim.h"
 #include "cd_plugin/edits.h"
 #include "cd_plugin/folders.h"
-#include "cd_plugin/channel_nodes.h"
+#include "cd_plugin/host_nodes.h"
 #include "cd_plugin/prepare_inputs.h"
 #include "cd_plugin/rebuild.h"
 #include "cd_plugin/standing.h"

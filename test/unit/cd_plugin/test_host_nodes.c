@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "cd_plugin/edits.h"
-#include "cd_plugin/channel_nodes.h"
+#include "cd_plugin/host_nodes.h"
 #include "tree.h"
 
 static char *root;
