@@ -7,7 +7,7 @@
 #include "base/stderr.h"
 #include "base/file.h"
 
-#define RELEASED_FILE "unprepared-daemon-claims"
+#define FILE_NAME "unprepared-daemon-claims"
 
 enum { LINE_BYTES = 37, FILE_MAX = (UNPREPARED_CLAIMS_MAX + 1) * LINE_BYTES };
 
@@ -25,14 +25,15 @@ static void append(struct claims_list *l, const char *uid) {
 
 /* An invalid file counts as empty: a power loss may have damaged it, and then it is of another boot. */
 static int read_list(const char *plugin_dir, const char *boot_id, struct claims_list *ret, struct err *e) {
-        _cleanup_(freep) char *path = file_join(plugin_dir, RELEASED_FILE);
+        _cleanup_(freep) char *path = file_join(plugin_dir, FILE_NAME);
         _cleanup_(freep) char *text = NULL;
         struct str rest, line;
         size_t n = 0;
         ret->n = 0;
         if (file_read(path, FILE_MAX, &text, &n, e) < 0)
-                return e->kind == ERR_NOT_FOUND || e->kind == ERR_INVALID ? 0
-                                                                          : err_wrap(e, "released claims");
+                return e->kind == ERR_NOT_FOUND || e->kind == ERR_INVALID
+                               ? 0
+                               : err_wrap(e, "unprepared daemon claims");
         rest = (struct str){ text, n };
         if (!str_next_line(&rest, &line) || !str_eq(line, str_from(boot_id)))
                 return 0;
@@ -61,7 +62,7 @@ static void unprepared_claims_drop(struct claims_list *l, const char *uid) {
 }
 
 int unprepared_claims_add(const char *plugin_dir, const char *boot_id, const char *claim_uid, struct err *e) {
-        _cleanup_(freep) char *path = file_join(plugin_dir, RELEASED_FILE);
+        _cleanup_(freep) char *path = file_join(plugin_dir, FILE_NAME);
         _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX + 1);
         struct claims_list l;
         BUG_ON(!str_is_uuid(claim_uid) || !str_is_uuid(boot_id));
