@@ -250,7 +250,7 @@ int claim_gc_after_sync(struct claims *c, enum journal_event event, const char *
 /* ---- claims without an object ---- */
 
 enum whereabouts {
-        HERE,      /* or not known */
+        HERE,      /* the claim exists, with a device of a recorded pool, or is not recorded any more */
         DELETED,   /* the object does not exist */
         ELSEWHERE, /* the claim exists, with no device of the recorded pools */
         UNKNOWN,   /* the API server did not answer */
