@@ -7,7 +7,6 @@
 
 The controller manager must be stopped, as for test/cluster/pretend."""
 
-import concurrent.futures
 import json
 import os
 import sys
@@ -15,21 +14,15 @@ import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "bench"))
-from kubeapi import Cluster  # noqa: E402
+from kubeapi import Cluster, each  # noqa: E402
 
-NS, OBJECT, AT_ONCE = "nvidia-compute-domains", "compute-domain-daemon", 12
+NS, OBJECT = "nvidia-compute-domains", "compute-domain-daemon"
 PODS = f"/api/v1/namespaces/{NS}/pods"
 FABRICS = "/apis/resource.nvidia.com/v1beta1/computedomainfabrics"
 COMPONENT, CLIQUE = "app.kubernetes.io/component", "resource.nvidia.com/computeDomain.cliqueID"
 HASH, IMEX = "resource.nvidia.com/template-hash", "imex.resource.nvidia.com/"
 
 k = Cluster(os.path.join(HERE, "..", "cluster", "kubectl"))
-threads = concurrent.futures.ThreadPoolExecutor(AT_ONCE)
-
-
-def each(f, things):
-    for done in concurrent.futures.as_completed([threads.submit(f, thing) for thing in things]):
-        done.result()
 
 
 def uid_of(node, what):
