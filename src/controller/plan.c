@@ -353,8 +353,8 @@ static void want_daemons_status(struct work *w, const struct membership *all,
 static void want_host_status(struct work *w, const struct verdict_problem *problem) {
         struct verdict v;
         struct verdict_input in = verdict_input(w, problem);
-        struct verdict_hosts hosts = { w->in->hosts, w->in->n_hosts, mode_runs_daemons(w->in->mode),
-                                       w->in->channels, w->in->n_channels };
+        struct verdict_hosts hosts = { w->in->hosts,    w->in->n_hosts,    mode_runs_daemons(w->in->mode),
+                                       w->in->channels, w->in->n_channels, w->in->hosts_unknown };
         verdict_make_host(&in, &hosts, w->a, &v);
         w->out->counts = node_counts_hosts(w->in->hosts, w->in->n_hosts);
         w->out->counted = true;

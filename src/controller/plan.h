@@ -66,6 +66,8 @@ struct plan_input {
         const struct host *hosts; /* nodes where its claims are allocated, sorted by name; not in
                                      driver-managed mode with isolation `domain` */
         size_t n_hosts;
+        bool hosts_unknown; /* there are no hosts, but a plugin that has not reported yet may use its shared
+                               claim */
         const struct own_channel *channels; /* its assigned channels; NULL: channels are not assigned */
         size_t n_channels;
         const struct cd_condition *shortage; /* the condition ChannelAvailable that the status should have;

@@ -12,6 +12,7 @@
 #include "controller/plan.h"
 #include "controller/records.h"
 #include "controller/pod_groups.h"
+#include "controller/shared_claims.h"
 #include "controller/shared_device.h"
 #include "controller/shortages.h"
 #include "kube/kube_metrics.h"
@@ -359,7 +360,8 @@ static struct own_channel channel_on(const struct controller *c, const char *uid
         };
 }
 
-static void gather_channels(const struct controller *c, const char *uid, struct arena *a,
+/* `claimed`: a claim is allocated. */
+static void gather_channels(const struct controller *c, const char *uid, bool claimed, struct arena *a,
                             struct plan_input *ret) {
         struct own_channel *list = arena_alloc(a, (ret->n_hosts + 1) * sizeof *list);
         size_t n = ret->n_hosts, kept = 0;
@@ -392,6 +394,7 @@ static const char *name_labelled(const struct list *labelled, struct arena *a) {
         struct message_list names = { 0 };
         for (size_t i = 0; i < labelled->n; i++)
                 message_add(&names, "%s", ((const struct node *)labelled->items[i])->o.meta.name);
+        ret->hosts_unknown = !n && claimed && shared_claims_may_be_used(c, uid);
         return message_end(&names, a);
 }
 
@@ -451,7 +454,7 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
         } else {
                 gather_hosts(c, cd, &wanted, a, ret);
                 if (mode_assigns_channels(c->mode))
-                        gather_channels(c, uid, a, ret);
+                        gather_channels(c, uid, wanted.n > 0, a, ret);
         }
         if (cd && cd->channel)
                 ret->holder = reconcile_holder(c, cd->o.meta.ns, cd->channel->template_name,

@@ -207,3 +207,38 @@ void shared_claims_queue_of(struct controller *c, const char *domain_uid) {
 void shared_claims_queue_all(struct controller *c) {
         queue_claims(c, NULL);
 }
+
+/* ---- facts for the ComputeDomain ---- */
+
+static bool find_report(void *u, const struct kube_object *o) {
+        bool *found = u;
+        *found = ((const struct plugin_pod *)o)->host_channels;
+        return !*found;
+}
+
+static bool is_silent(const struct controller *c, const char *node) {
+        bool reports = false;
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, find_report, &reports);
+        return !reports && records_node(c, node);
+}
+
+struct unreported {
+        const struct controller *c;
+        const char *uid;
+        bool found;
+};
+
+static bool find_unreported(void *u, const struct kube_object *o) {
+        struct unreported *x = u;
+        const struct compute_domain_fabric *f = (const struct compute_domain_fabric *)o;
+        for (size_t i = 0; fabric_channel_of(f, x->uid) && i < f->n_members && !x->found; i++)
+                x->found = is_silent(x->c, f->members[i]);
+        return !x->found;
+}
+
+bool shared_claims_may_be_used(const struct controller *c, const char *uid) {
+        struct unreported x = { .c = c, .uid = uid };
+        if (c->caches.plugins)
+                kube_informer_each_with(c->caches.fabrics, uid, find_unreported, &x);
+        return x.found;
+}

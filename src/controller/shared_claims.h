@@ -13,3 +13,7 @@ void shared_claims_changed(struct controller *c, const struct claim_record *was,
 /* Queues the claims of one ComputeDomain, or all. */
 void shared_claims_queue_of(struct controller *c, const char *domain_uid);
 void shared_claims_queue_all(struct controller *c);
+
+/* Returns whether no plugin of a Node reports, and the ComputeDomain has a channel in its partition: pods of
+ * the node may use it by a shared claim, but a controller that has just started does not know that. */
+bool shared_claims_may_be_used(const struct controller *c, const char *uid);

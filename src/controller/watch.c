@@ -84,6 +84,56 @@ static bool queue_pod_domain(void *u, const struct kube_object *o) {
         return true;
 }
 
+/* ---- ComputeDomains that the plugin of a node uses ---- */
+
+struct used {
+        struct arena *a;
+        const char **uids;
+        size_t n, cap;
+        bool reported;
+};
+
+static void add_used(struct used *x, const char *uid) {
+        if (has_string(x->uids, x->n, uid))
+                return;
+        ARENA_GROW(x->a, x->uids, x->n, x->cap);
+        x->uids[x->n++] = uid;
+}
+
+/* Each Pod counts, because a Pod that has ended may have reported what still runs. */
+static bool read_used(void *u, const struct kube_object *o) {
+        struct used *x = u;
+        const struct plugin_pod *p = (const struct plugin_pod *)o;
+        struct channel_report r;
+        struct err e;
+        if (!p->host_channels || channel_report_decode(str_from(p->host_channels), x->a, &r, &e) < 0)
+                return true;
+        x->reported = true;
+        for (size_t i = 0; i < r.n_fabrics; i++) {
+                for (size_t k = 0; k < r.fabrics[i].n_held; k++)
+                        add_used(x, r.fabrics[i].held[k].owner);
+                for (size_t k = 0; k < r.fabrics[i].n_asks; k++)
+                        add_used(x, r.fabrics[i].asks[k]);
+        }
+        return true;
+}
+
+static void use_changed(void *u, const char *uid) {
+        records_queue_domain(u, uid);
+}
+
+/* While no plugin of an existing Node reports, for example while an upgrade replaces its Pod, the pods of the
+ * node keep their channels. */
+static void note_used(struct controller *c, const char *node) {
+        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
+        struct used x = { .a = a };
+        if (!node || !mode_assigns_channels(c->mode) || !c->caches.plugins)
+                return;
+        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, read_used, &x);
+        if (x.reported || !records_node(c, node))
+                allocations_used(c->allocations, node, x.uids, x.n, use_changed, c);
+}
+
 /* ---- changes ---- */
 
 /* A ComputeDomain gets its mode in the annotation after its creation. */
@@ -236,6 +286,8 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         if (streq(s->o.meta.name, CD_SLICE_SHARED)) {
                 shared_device_changed(c);
                 shared_claims_queue_all(c);
+        if (!is)
+                note_used(c, name);
         }
         if (!s->node)
                 return;
@@ -302,51 +354,6 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
 static void note_missing_node(struct controller *c, const struct plugin_pod *p) {
         if (p->node && p->host_channels && !records_node(c, p->node))
                 first_seen_at(c->memory.missing_nodes, p->node, clock_mono_s());
-}
-
-/* ---- ComputeDomains that the plugin of a node uses ---- */
-
-struct used {
-        struct arena *a;
-        const char **uids;
-        size_t n, cap;
-};
-
-static void add_used(struct used *x, const char *uid) {
-        if (has_string(x->uids, x->n, uid))
-                return;
-        ARENA_GROW(x->a, x->uids, x->n, x->cap);
-        x->uids[x->n++] = uid;
-}
-
-/* Each Pod counts, because a Pod that has ended may have reported what still runs. */
-static bool read_used(void *u, const struct kube_object *o) {
-        struct used *x = u;
-        const struct plugin_pod *p = (const struct plugin_pod *)o;
-        struct channel_report r;
-        struct err e;
-        if (!p->host_channels || channel_report_decode(str_from(p->host_channels), x->a, &r, &e) < 0)
-                return true;
-        for (size_t i = 0; i < r.n_fabrics; i++) {
-                for (size_t k = 0; k < r.fabrics[i].n_held; k++)
-                        add_used(x, r.fabrics[i].held[k].owner);
-                for (size_t k = 0; k < r.fabrics[i].n_asks; k++)
-                        add_used(x, r.fabrics[i].asks[k]);
-        }
-        return true;
-}
-
-static void use_changed(void *u, const char *uid) {
-        records_queue_domain(u, uid);
-}
-
-static void note_used(struct controller *c, const char *node) {
-        _cleanup_(arena_freep) struct arena *a = arena_new(1024);
-        struct used x = { .a = a };
-        if (!node || !mode_assigns_channels(c->mode))
-                return;
-        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, read_used, &x);
-        allocations_used(c->allocations, node, x.uids, x.n, use_changed, c);
 }
 
 /* A plugin's report about its host concerns the ComputeDomains with pods on this node. */

@@ -285,6 +285,13 @@ static void cut(const struct listed *l, struct verdict *v) {
 /* Call it after the other conditions. */
 static void add_shortage(const struct verdict_input *in, struct verdict *v) {
         BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
+/* Replaces the condition by the one in the object, if it has one. */
+static void keep_condition(const struct compute_domain *cd, struct cd_condition *c) {
+        const struct cd_condition *was = condition_at(cd, c->type);
+        if (was && was->status && was->reason && was->message)
+                *c = *was;
+}
+
         if (in->shortage)
                 v->conditions[v->n_conditions++] = *in->shortage;
 }
@@ -307,6 +314,7 @@ static void add_gate(const struct compute_domain *cd, const struct membership *a
         BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
         start_gate(cd, &nodes, a, &v->conditions[v->n_conditions++]);
 }
+        nodes.used = nodes.used || (hosts && hosts->unknown);
 
 static const char *admitted(const struct compute_domain *cd, bool of_daemons) {
         if (cd->channel && !cd->channel->template_name)
@@ -375,6 +383,8 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
         add_shortage(in, ret);
         add_shared_claim(in, ret);
         add_gate(in->cd, NULL, hosts, a, ret);
+        for (size_t i = 1; i < ret->n_conditions && hosts->unknown; i++)
+                keep_condition(in->cd, &ret->conditions[i]);
         conclude(in, NULL, ret);
 }
 

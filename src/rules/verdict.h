@@ -68,6 +68,8 @@ struct verdict_hosts {
         bool of_daemons;                    /* daemons run the standing domain */
         const struct own_channel *channels; /* the assigned channels; NULL: all ComputeDomains share one */
         size_t n_channels;
+        bool unknown; /* the list is empty, but nodes that have not reported may use the ComputeDomain. Its
+                         conditions stay as they are */
 };
 
 /* Makes the verdict for a ComputeDomain that uses the IMEX of its hosts, or the standing domain

@@ -15,7 +15,10 @@ enum { BODY = 16384 };
 struct world {
         struct leading l;
         const char *uid; /* of the ComputeDomain */
-        const char *channel, *claims, *channels, *reports, *slices;
+        const char *channel, *claims, *channels, *slices;
+        const char *reports;                /* NULL: the plugin has not reported */
+        const char *gate;                   /* of the ComputeDomain: GATE or "" */
+        const char *before;                 /* its status in the first list; "": none */
         bool drops;                         /* the API server does not know allowMultipleAllocations */
         bool slice_taken;                   /* a slice of another driver has the name */
         bool betas;                         /* it serves resource.k8s.io only as v1beta2 */
@@ -29,10 +32,11 @@ struct world {
         struct fake_conn *nodes; /* the watch of Nodes */
         struct fake_conn *of_groups; /* the watch of PodGroups */
         struct fake_conn *of_slices; /* the watch of ResourceSlices */
-        const char *label;       /* of n1, in the first list: LABEL or "" */
-        bool accepts;            /* the API server accepts the status of the ComputeDomain */
-        unsigned n_statuses;     /* those that it has accepted */
-        struct fake_conn *cds;   /* the watch of ComputeDomains */
+        struct fake_conn *plugins;   /* the watch of the plugins' Pods */
+        const char *label;           /* of n1, in the first list: LABEL or "" */
+        bool accepts;                /* the API server accepts the status of the ComputeDomain */
+        unsigned n_statuses;         /* those that it has accepted */
+        struct fake_conn *cds;       /* the watch of ComputeDomains */
         const char *groups, *groups_version; /* version NULL: the API server serves no PodGroups */
         const char *patched; /* the answer to a patch of the claim's status; NULL: a conflict */
         unsigned n_slices, n_deleted, n_claims, n_claims_deleted, n_templates, n_patches, n_group_lists;
@@ -60,9 +64,26 @@ static inline char *domain_of(const struct world *w, unsigned version, const cha
                          "\",\"kind\":\"ComputeDomain\",\"metadata\":{\"name\":\"train\",\"namespace\":"
                          "\"team-a\",\"uid\":\"%s"
                          "\",\"resourceVersion\":\"%u\",\"finalizers\":[\"" CD_FINALIZER
-                         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"}},\"spec\":{"
-                         "\"channel\":{%s}}%s}",
-                         w->uid, version, w->l.config.mode->name, w->channel, more);
+                         "\"],\"annotations\":{\"" CD_ANNOTATION_MODE "\":\"%s\"%s}},\"spec\":{"
+                         "\"numNodes\":2,\"channel\":{%s}}%s}",
+                         w->uid, version, w->l.config.mode->name, w->gate, w->channel, more);
+}
+
+#define GATE ",\"" CD_ANNOTATION_START_GATE "\":\"true\""
+
+/* The plugin's Pod of n1. */
+static inline char *plugin_of(const struct world *w, unsigned version) {
+        _cleanup_(freep) char *report =
+                w->reports ? xasprintf("\"annotations\":{\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
+                                       "\\\":{\\\"uid\\\":\\\"" OBJECT "\\\",\\\"channelCount\\\":4,%s}}\"},",
+                                       w->reports)
+                           : xstrdup("");
+        return xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\","
+                         "\"namespace\":\"driver\",\"uid\":\"p\",%s\"resourceVersion\":\"%u\","
+                         "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"nodeName\":\"n1\"},"
+                         "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
+                         "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}",
+                         report, version);
 }
 
 static inline char *items_of(void *u, const char *path) {
@@ -72,14 +93,7 @@ static inline char *items_of(void *u, const char *path) {
                                  "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
                                  w->label);
         if (fake_has(path, "/pods") && fake_has(path, "plugin"))
-                return xasprintf("{\"metadata\":{\"name\":\"p\",\"namespace\":\"driver\",\"uid\":\"p\","
-                                 "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
-                                 "\"annotations\":{\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
-                                 "\\\":{\\\"uid\\\":\\\"" OBJECT
-                                 "\\\",\\\"channelCount\\\":4,%s}}\"}},\"spec\":{\"nodeName\":\"n1\"},"
-                                 "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
-                                 "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}",
-                                 w->reports);
+                return plugin_of(w, 1);
         if (fake_has(path, "/resourceslices"))
                 return xasprintf(
                         "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},"
@@ -101,7 +115,7 @@ static inline char *items_of(void *u, const char *path) {
                         "\"channelCount\":4,\"next\":1,\"channels\":[%s]}",
                         w->channels);
         if (fake_has(path, "/computedomains"))
-                return domain_of(w, 1, "");
+                return domain_of(w, 1, w->before);
         return NULL;
 }
 
@@ -220,6 +234,8 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
                 w->nodes = c;
         if (fake_has(r->path, "/resourceslices?") && fake_query(r, "watch"))
                 w->of_slices = c;
+        if (fake_has(r->path, "/pods?") && fake_has(r->path, "plugin") && fake_query(r, "watch"))
+                w->plugins = c;
         if (streq(r->method, "GET") && fake_has(r->path, "/resourceclaims/train"))
                 reply_holder(w, c);
         else if (streq(r->method, "GET"))
@@ -249,8 +265,9 @@ static inline void on_request(void *u, struct fake_conn *c, const struct fake_re
 #define CLAIM_AT(version, owner, deleted, status) "{" CLAIM_TAIL(version, "", owner, deleted, status)
 #define CLAIM_TAIL(version, finalizers, owner, deleted, status)                                              \
         "\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"" CLAIM                         \
-        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"" finalizers "]," deleted \
-        "\"ownerReferences\":[" owner "]},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\","       \
+        "\",\"resourceVersion\":\"" #version "\",\"finalizers\":[\"" CD_FINALIZER "\"" finalizers            \
+        "]," deleted "\"ownerReferences\":[" owner                                                           \
+        "]},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"channel\","                                     \
         "\"exactly\":{\"deviceClassName\":\"" CD_CLASS_SHARED                                                \
         "\",\"allocationMode\":\"ExactCount\",\"count\":1"                                                   \
         "}}],\"config\":[{\"requests\":[\"channel\"],\"opaque\":{\"driver\":\"" CD_DRIVER                    \
@@ -272,7 +289,7 @@ static inline int setup(void **state) {
         struct world *w = xnew(struct world);
         w->uid = DOMAIN;
         w->channel = NAMED;
-        w->claims = w->channels = w->slices = w->groups = w->label = "";
+        w->claims = w->channels = w->slices = w->groups = w->label = w->gate = w->before = "";
         w->reports = "\\\"held\\\":{}";
         leading_init(&w->l, on_request, w);
         leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");

@@ -374,8 +374,76 @@ int main(void) {
                 T(the_finalizers_that_keep_a_deleted_claim_are_reported),
                 T(a_channel_is_assigned_where_a_shared_claim_waits),
                 T(no_channel_is_assigned_where_no_shared_claim_waits),
+/* ---- the start gate ---- */
+
+#define WAS(type, reason)                                                                                    \
+        "{\"type\":\"" type "\",\"status\":\"True\",\"reason\":\"" reason "\",\"message\":\"was " type       \
+        "\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}"
+
+/* The gate is open, one of the two pods has completed, and the other one runs on n1. */
+static void open_gate(struct world *w) {
+        w->slices = PUBLISHED;
+        w->claims = ALLOCATED_IN("team-a", RESERVED);
+        w->channels = ENTRY "}";
+        w->gate = GATE;
+        w->before = ",\"status\":{\"status\":\"Ready\",\"conditions\":[" WAS(
+                "StartGateOpen", "StartGateOpened") "," WAS("HostIMEXHealthy",
+                                                            "HostIMEXUp") "," WAS("ChannelAssigned",
+                                                                                  "Assigned") "]}";
+        w->accepts = true;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_statuses && w->plugins && w->nodes);
+        assert_non_null(strstr(w->status, "\"StartGateOpened\""));
+}
+
+static void send_plugin(struct world *w, const char *type, unsigned version) {
+        _cleanup_(freep) char *pod = plugin_of(w, version),
+                              *event = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, pod);
+        fake_chunk(w->plugins, event);
+}
+
+#define HELD "\\\"held\\\":{\\\"2\\\":\\\"" DOMAIN "\\\"}"
+
+static void stays_open(struct world *w) {
+        run_for(&w->l.loop, 1500);
+        assert_null(strstr(w->status, "StartGateClosed"));
+        assert_null(strstr(w->status, "No pod uses this ComputeDomain yet"));
+}
+
+/* failure: an upgrade replaces the plugin's Pod -> its node stays in the ComputeDomain, and an open start
+ * gate stays open [upgrade] */
+static void an_open_gate_stays_open_while_a_plugin_is_replaced(void **state) {
+        struct world *w = *state;
+        w->reports = HELD;
+        open_gate(w);
+        send_plugin(w, "DELETED", 11);
+        stays_open(w);
+        w->reports = NULL;
+        send_plugin(w, "ADDED", 12);
+        stays_open(w);
+        assert_non_null(strstr(w->status, "\"channel 2 on " CLIQUE "\""));
+        fake_chunk(w->nodes, "{\"type\":\"DELETED\",\"object\":{\"kind\":\"Node\",\"apiVersion\":\"v1\","
+                             "\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"13\"}}}\n");
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
+}
+
+/* failure: a controller starts while an upgrade replaces the plugins' Pods -> an open start gate stays open
+ * until they have reported [upgrade] */
+static void a_new_controller_keeps_an_open_gate_until_the_plugins_report(void **state) {
+        struct world *w = *state;
+        w->reports = NULL;
+        open_gate(w);
+        stays_open(w);
+        assert_non_null(strstr(w->status, "was ChannelAssigned"));
+        w->reports = "\\\"held\\\":{}";
+        send_plugin(w, "MODIFIED", 11);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
+}
+
                 T(a_report_alone_gets_no_channel),
                 T(an_allocated_shared_claim_keeps_the_channel_in_every_partition),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
+                T(an_open_gate_stays_open_while_a_plugin_is_replaced),
+                T(a_new_controller_keeps_an_open_gate_until_the_plugins_report),
