@@ -215,9 +215,14 @@ static const char *assignments_join(const char *const *names, size_t n, struct a
         return message_end(&list, a);
 }
 
-static const char *explain_recount(const struct assignment *r, struct arena *a) {
+static const char *explain_recount(const struct assignment *r, bool vanished, struct arena *a) {
         if (!r->recount)
-                return NULL;
+                return vanished
+                               ? "Nodes were deleted, and IMEX may still run on them. This object is too new "
+                                 "to be known to list their assignments. No node gets an assignment until "
+                                 "IMEX has stopped there, normally within a minute after their daemon Pods "
+                                 "are deleted"
+                               : NULL;
         if (!r->n_silent)
                 return "The object may lack assignments, because it or etcd was restored, or it was deleted. "
                        "IMEX may still run on Nodes that were deleted. No node gets an assignment until IMEX "
@@ -266,7 +271,7 @@ static int64_t settle_s(const struct work *w, int64_t unknown_s) {
  * recount repairs it. */
 static bool is_new(const struct work *w) {
         return w->old &&
-               first_seen_at(w->c->memory.seen, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_MISSING_S >
+               first_seen_at(w->c->memory.known, w->old->o.meta.uid, w->now) + 2 * ASSIGNMENT_NODE_MISSING_S >
                        w->now;
 }
 
@@ -319,7 +324,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 log_v(0, "the recount of a partition begins again: a node reports a later epoch",
                       kv_str("partition", clique), kv_str("node", ret->decision.ahead));
         ret->pause = facts.pause;
-        ret->recount_why = explain_recount(&ret->decision, a);
+        ret->recount_why = explain_recount(&ret->decision, facts.input.vanished, a);
         ret->full_why = explain_full(&ret->decision, a);
         if ((ret->decision.recount || facts.input.vanished) && ret->settle_s &&
             (!ret->recheck_s || ret->settle_s < ret->recheck_s))

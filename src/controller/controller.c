@@ -136,7 +136,8 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .shortages = shortages_new(),
                 .memory = { .missing_nodes = first_seen_new(FORGET_S),
                             .vanished = first_seen_new(FORGET_S),
-                            .seen = first_seen_new(FORGET_S),
+                            .known = first_seen_new(0),
+                            .releasing = first_seen_new(FORGET_S),
                             .empty = first_seen_new(FORGET_S),
                             .brought = first_seen_new(RACKS_EMPTY_S),
                             .undone = first_seen_new(FORGET_S) },
@@ -198,7 +199,8 @@ void controller_stop(struct controller *c) {
         removals_done(c);
         first_seen_free(c->memory.missing_nodes);
         first_seen_free(c->memory.vanished);
-        first_seen_free(c->memory.seen);
+        first_seen_free(c->memory.known);
+        first_seen_free(c->memory.releasing);
         first_seen_free(c->memory.empty);
         first_seen_free(c->memory.brought);
         first_seen_free(c->memory.undone);

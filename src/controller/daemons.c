@@ -214,6 +214,10 @@ static bool same_to_rollout(const struct daemon_pod *x, const struct daemon_pod 
 
 void daemons_pod_changed(struct controller *c, const struct daemon_pod *was, const struct daemon_pod *is) {
         if (!was || !is || !same_to_rollout(was, is))
+        bool same = was && is && streq(was->pod.o.meta.uid, is->pod.o.meta.uid) &&
+                    reported_start(&was->pod) == reported_start(&is->pod);
+        if (was && !same)
+                records_unseen(c, was->pod.o.meta.uid, reported_start(&was->pod));
                 records_queue_rollout(c);
 }
 

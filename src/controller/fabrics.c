@@ -138,6 +138,10 @@ void fabrics_queue_of_domain(struct controller *c, const char *uid) {
 }
 
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is) {
+        bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid) &&
+                    plugin_pod_ready_since(was) == plugin_pod_ready_since(is);
+        if (was && !same)
+                records_unseen(c, was->o.meta.uid, plugin_pod_ready_since(was));
         if (was && is && streq(was->node, is->node) && streq(was->host_channels, is->host_channels) &&
             streq(was->unprepared, is->unprepared) &&
             plugin_pod_ready_since(was) == plugin_pod_ready_since(is) &&
@@ -308,10 +312,11 @@ void fabrics_changed(struct controller *c, const struct compute_domain_fabric *w
                 if (!d->n_assignments && (!same || !fabric_domain_at(is, d->owner.uid)))
                         assignments_forget(c, was->o.meta.name, d->owner.uid);
         }
-        if (was && !same)
+        if (was && !same) {
+                first_seen_forget(c->memory.known, was->o.meta.uid);
                 fabrics_remember(c, was);
-        else if (is && fabric_is_own(is) &&
-                 !condition_first_true(is->conditions, is->n_conditions, lost, ARRAY_LEN(lost)))
+        } else if (is && fabric_is_own(is) &&
+                   !condition_first_true(is->conditions, is->n_conditions, lost, ARRAY_LEN(lost)))
                 forget_lost(lost_at(c, is->o.meta.name));
         if (is)
                 fabrics_note_version(c, same ? was : NULL, is);
@@ -451,8 +456,9 @@ static const int64_t *releasing_since(const struct fabric_facts *k) {
                 _cleanup_(buf_done) struct buf key = BUF_INIT(1024);
                 buf_addf(&key, "%s/%" PRId64 "/%s/%" PRId64, k->clique, e->id, str_or(e->owner.uid, ""),
                          e->releasing);
-                ret[i] = e->releasing ? day_time(k, first_seen_at(k->c->memory.seen, buf_str(&key), k->mono))
-                                      : 0;
+                ret[i] = e->releasing
+                                 ? day_time(k, first_seen_at(k->c->memory.releasing, buf_str(&key), k->mono))
+                                 : 0;
         }
         return ret;
 }
@@ -680,7 +686,7 @@ static struct channels_facts channels_facts_of(const struct fabric_facts *k,
                 .n_remembered = k->lost ? k->lost->n_channels : 0,
                 .remembers = k->lost != NULL,
                 .known_since =
-                        k->old ? day_time(k, first_seen_at(c->memory.seen, k->old->o.meta.uid, k->mono)) : 0,
+                        k->old ? day_time(k, first_seen_at(c->memory.known, k->old->o.meta.uid, k->mono)) : 0,
                 .releasing_since = releasing_since(k),
                 .vanished_s =
                         first_seen_left(c->memory.missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k->mono),

@@ -20,7 +20,7 @@ struct first_seen {
 
 struct first_seen *first_seen_new(int64_t forget_s) {
         struct first_seen *s = xnew(struct first_seen);
-        BUG_ON(forget_s <= 0);
+        BUG_ON(forget_s < 0);
         s->forget_s = forget_s;
         return s;
 }
@@ -36,6 +36,10 @@ void first_seen_free(struct first_seen *s) {
         free(s);
 }
 
+static bool first_seen_is_old(const struct first_seen *s, const struct seen *m, int64_t now) {
+        return s->forget_s && m->asked + s->forget_s < now;
+}
+
 int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now) {
         BUG_ON(!what || now <= 0);
         struct seen *m;
@@ -48,7 +52,7 @@ int64_t first_seen_at(struct first_seen *s, const char *what, int64_t now) {
         }
         m->asked = now;
         HASH_ADD_STR(s->list, what, m);
-        while (s->list->asked + s->forget_s < now)
+        while (first_seen_is_old(s, s->list, now))
                 first_seen_drop(s, s->list);
         return m->since;
 }
@@ -79,7 +83,7 @@ int64_t first_seen_get(const struct first_seen *s, const char *what) {
 size_t first_seen_count(const struct first_seen *s, const char *prefix, int64_t now) {
         size_t n = 0;
         for (const struct seen *m = s->list; m; m = m->hh.next)
-                n += m->asked + s->forget_s >= now && str_starts(m->what, prefix);
+                n += !first_seen_is_old(s, m, now) && str_starts(m->what, prefix);
         return n;
 }
 

@@ -10,7 +10,8 @@
 
 struct first_seen;
 
-/* A fact that no caller has recorded for `forget_s` seconds is forgotten. */
+/* A fact that no caller has recorded for `forget_s` seconds is forgotten; 0: the callers forget it with
+ * first_seen_forget(). */
 struct first_seen *first_seen_new(int64_t forget_s);
 void first_seen_free(struct first_seen *s);
 /* Records that the fact `what` is true at `now`. Returns since when it has been true. */

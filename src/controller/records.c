@@ -216,10 +216,20 @@ void records_on_current(struct controller *c, bool is) {
 
 /* ---- facts from the caches ---- */
 
+static void seen_key(const char *uid, int64_t reported, struct buf *out) {
+        buf_addf(out, "%s/%" PRId64, uid, reported);
+}
+
 int64_t records_seen(struct controller *c, const char *uid, int64_t reported) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(256);
-        buf_addf(&key, "%s/%" PRId64, uid, reported);
-        return reported ? first_seen_at(c->memory.seen, buf_str(&key), clock_mono_s()) : 0;
+        seen_key(uid, reported, &key);
+        return reported ? first_seen_at(c->memory.known, buf_str(&key), clock_mono_s()) : 0;
+}
+
+void records_unseen(struct controller *c, const char *uid, int64_t reported) {
+        _cleanup_(buf_done) struct buf key = BUF_INIT(256);
+        seen_key(uid, reported, &key);
+        first_seen_forget(c->memory.known, buf_str(&key));
 }
 
 const struct compute_domain *records_domain(const struct controller *c, const char *uid) {

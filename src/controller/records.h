@@ -176,7 +176,9 @@ struct controller_memory {
         struct first_seen *missing_nodes; /* Nodes that do not exist */
         struct first_seen *vanished;      /* nodes that may still run a daemon in a partition, as "<clique
                                              ID>/<node>", see records_vanished() */
-        struct first_seen *seen; /* objects by UID, and states of some objects, see fabrics.c and daemons.c */
+        struct first_seen *known; /* fabric objects by UID, and what records_seen() records; forgotten only
+                                     with the objects */
+        struct first_seen *releasing; /* entries of fabric objects that are being released, see fabrics.c */
         struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct controller_paused *paused; /* keys with removals that are paused until no cache is stale */
         struct controller_written *written;
@@ -282,6 +284,8 @@ void records_on_current(struct controller *c, bool is);
 /* Returns when this controller first saw that the object `uid` reports the time `reported`, which another
  * clock measured. The result is a time of clock_mono_s(); 0: `reported` is 0. */
 int64_t records_seen(struct controller *c, const char *uid, int64_t reported);
+/* Forgets it. Call this when the object no longer reports this time. */
+void records_unseen(struct controller *c, const char *uid, int64_t reported);
 
 const struct compute_domain *records_domain(const struct controller *c, const char *uid);
 const struct node *records_node(const struct controller *c, const char *name);

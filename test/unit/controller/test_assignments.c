@@ -83,8 +83,29 @@ static void a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object(void **st
         leading_start(&w->l);
         run_for(&w->l.loop, 500);
         assert_null(strstr(w->fabric, ASSIGNS));
+        assert_non_null(strstr(w->fabric, "This object is too new to be known to list their assignments"));
         assert_in_range(records_vanished_left(&w->l.c, CLIQUE, clock_mono_s()), 50, 60);
         assert_int_equal(records_vanished_left(&w->l.c, ELSEWHERE, clock_mono_s()), 0);
+}
+
+/* failure: a Node of a partition that was idle for hours is deleted -> the other nodes still get assignments
+ */
+static void a_deleted_node_delays_no_assignment_in_a_known_object(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN(MODE_DRIVER_MANAGED);
+        world_has_reported(w, IDLE);
+        leading_start(&w->l);
+        run_for(&w->l.loop, 2 * 3600 * 1000);
+        records_seen(&w->l.c, "another object", 1);
+        records_vanished(&w->l.c, CLIQUE, "n9");
+        fake_chunk(w->claims_watch, "{\"type\":\"ADDED\",\"object\":" A_CLAIM "}\n");
+        run_for(&w->l.loop, 500);
+        assert_non_null(strstr(w->fabric, ASSIGNED_FIRST));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
+        fake_chunk(w->fabrics_watch, "{\"type\":\"DELETED\",\"object\":");
+        fake_chunk(w->fabrics_watch, w->object);
+        fake_chunk(w->fabrics_watch, "}\n");
+        RUN_UNTIL(&w->l.loop, !first_seen_get(w->l.c.memory.known, OBJECT));
 }
 
 /* The DaemonSet controller will delete the daemon's Pod. */
@@ -625,6 +646,7 @@ int main(void) {
                 TEST(an_assignment_leaves_only_after_confirmation_that_no_claim_exists),
                 TEST(assignments_end_only_after_confirmation_that_the_domain_is_deleted),
                 TEST(a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object),
+                TEST(a_deleted_node_delays_no_assignment_in_a_known_object),
                 TEST(a_daemon_whose_node_has_lost_its_label_gets_no_assignment),
                 TEST(a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved),
                 TEST(a_force_deleted_daemon_keeps_its_index_while_its_node_exists),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "api/names.h"
+#include "base/clock.h"
 #include "controller/labels.h"
 #include "daemons_world.h"
 
@@ -607,6 +608,34 @@ static void a_crashing_template_reaches_one_of_eight_idle_nodes(void **state) {
         assert_non_null(strstr(w->event, "on these nodes: n1. "));
 }
 
+#define RUNS_SINCE(time)                                                                                     \
+        ",\"containerStatuses\":[{\"name\":\"compute-domain-daemon\",\"state\":{\"running\":{\"startedAt\":" \
+        "\"" time "\"}}}]"
+
+static size_t n_starts(const struct world *w) {
+        return first_seen_count(w->l.c.memory.known, "p1/", clock_mono_s());
+}
+
+/* failure: nothing happens for hours during a rollout -> the daemons count as healthy afterwards */
+static void the_start_of_a_daemon_is_remembered_until_it_starts_again(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        world_has_reported(w, IDLE);
+        w->daemon_status = RUNS_SINCE("2026-01-01T00:00:00Z");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, n_starts(w) == 1 && w->daemons_watch);
+        first_seen_at(w->l.c.memory.known, "another object", clock_mono_s() + 2 * 3600);
+        assert_int_equal(n_starts(w), 1);
+        w->daemon_status = RUNS_SINCE("2026-01-01T01:00:00Z");
+        world_change_report(w, IDLE);
+        run_for(&w->l.loop, 2000);
+        assert_int_equal(n_starts(w), 1);
+        fake_chunk(w->daemons_watch,
+                   "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"name\":\"daemon-1\","
+                   "\"namespace\":\"driver\",\"uid\":\"p1\",\"resourceVersion\":\"900\"}}}\n");
+        RUN_UNTIL(&w->l.loop, !n_starts(w));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -646,6 +675,7 @@ int main(void) {
                 TEST(a_rollout_does_not_wait_for_a_node_that_withholds_its_devices),
                 TEST(a_daemon_is_replaced_only_while_its_node_offers_its_devices),
                 TEST(a_crashing_template_reaches_one_of_eight_idle_nodes),
+                TEST(the_start_of_a_daemon_is_remembered_until_it_starts_again),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,17 @@ static void a_fact_that_is_not_recorded_for_an_hour_is_forgotten(void **state) {
         assert_int_equal(first_seen_at(g, "old", NOW + 2 * HOUR + 2), NOW + 2 * HOUR + 2);
 }
 
+static void a_fact_that_its_callers_forget_stays(void **state) {
+        struct first_seen *g = first_seen_new(0);
+        first_seen_at(g, "old", NOW);
+        first_seen_at(g, "n0", NOW + 100 * HOUR);
+        assert_int_equal(first_seen_at(g, "old", NOW + 100 * HOUR), NOW);
+        assert_int_equal(first_seen_count(g, "", NOW + 200 * HOUR), 2);
+        first_seen_forget(g, "old");
+        assert_int_equal(first_seen_get(g, "old"), 0);
+        first_seen_free(g);
+}
+
 /* failure: a Node of another partition is deleted -> assignments of this partition do not wait */
 static void a_deleted_node_matters_to_its_partition(void **state) {
         struct controller c = { .memory.vanished = *state };
@@ -106,6 +117,7 @@ int main(void) {
                 T(a_node_that_is_force_deleted_again_gets_a_new_minute),
                 T(all_facts_are_a_minute_old_when_the_newest_is),
                 T(a_fact_that_is_not_recorded_for_an_hour_is_forgotten),
+                T(a_fact_that_its_callers_forget_stays),
                 T(a_deleted_node_matters_to_its_partition),
                 T(a_node_that_is_deleted_again_matters_for_another_minute),
                 T(a_deleted_node_of_no_known_partition_matters_to_all),
