@@ -89,8 +89,7 @@ static const struct rct *find_rct(const struct plan_input *in, const char *ns, c
 
 /* The spec of a claim template is immutable, so a wrong one is recreated, unless the result would be the
  * same. Until the ComputeDomain states its mode, the template may be the right one: the cache can lack the
- * mode that another leader has recorded together with the template.
- */
+ * mode that another leader has recorded with the template. */
 static void want_rct(struct work *w, const struct rct *r, const char *ns, const char *name,
                      const struct objects_channel *channel) {
         const struct plan_input *in = w->in;
@@ -138,9 +137,9 @@ static void report_terminating(struct work *w, const struct rct *r, struct verdi
                 };
 }
 
-/* Creates or corrects the workload claim template, unless the ComputeDomain is deleted. A template of another
- * owner with the same name is reported as a problem. It is never taken over, because pods may use it. Returns
- * true when the right template exists. */
+/* Creates or corrects the claim template, unless the ComputeDomain is deleted. A template of another owner
+ * with the name is a problem. It is never taken over, because pods may use it. Returns true when the right
+ * template exists. */
 static bool want_workload_rct(struct work *w, bool shared, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         if (in->cd->o.meta.deleted)
@@ -164,11 +163,12 @@ static bool want_workload_rct(struct work *w, bool shared, struct verdict_proble
                     (!holder->domain_uid && objects_rct_matches(holder, in->uid, &channel));
         if (!r && holder && ours)
                 r = holder;
-        /* While another owner has the name, the driver keeps trying to create the template, with back-off:
-         * only the API server knows when the name is free. A template without the label ends unseen, too. */
+        /* The watch shows the end of another ComputeDomain's template. A template without the label ends
+         * unseen, so the driver keeps trying to create its own, with back-off. */
         bool unwatched = r && r->o.meta.deleted && !r->domain_uid &&
                          !has_string(r->finalizers, r->n_finalizers, CD_FINALIZER);
-        want_rct(w, unwatched ? NULL : r, ns, name, &channel);
+        if (r || ours || !holder->domain_uid)
+                want_rct(w, unwatched ? NULL : r, ns, name, &channel);
         if (ours && r && r->o.meta.deleted)
                 report_terminating(w, r, problem);
         if (!ours)
@@ -459,14 +459,30 @@ static void end_go(struct work *w) {
         }
 }
 
+/* `missing` is the name of a claim template that does not exist; NULL: none. Returns false if there is
+ * nothing to report yet: the first status waits for the template, so that it is true when it is written. */
+static bool report_plan(struct work *w, const char *missing, struct verdict_problem *problem) {
+        const struct plan_input *in = w->in;
+        report_grouped(w);
+        report_changed(w, problem);
+        if (!problem->reason && in->write_error)
+                *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
+        if (problem->reason || !missing)
+                return true;
+        *problem = (struct verdict_problem){
+                REASON_TEMPLATE_MISSING,
+                message_of(w->a, "ResourceClaimTemplate %s/%s does not exist yet, or is being recreated",
+                           in->cd->o.meta.ns, missing)
+        };
+        return in->cd->status;
+}
+
 /* Plans only the claim template and the status. controller/fabrics writes the assignments, and the daemons
  * run IMEX. */
 static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         struct membership all;
-        want_workload_rct(w, false, problem);
-        report_grouped(w);
-        report_changed(w, problem);
+        bool exists = want_workload_rct(w, false, problem);
         if (is_go(in)) {
                 const struct go_facts go = { in->cd, in->cliques, in->n_cliques, in->pods, in->n_pods };
                 membership_make_go(&go, w->a, &all);
@@ -475,36 +491,22 @@ static void plan_with_daemons(struct work *w, struct verdict_problem *problem) {
         }
         if (is_go(in) || in->n_cliques)
                 end_go(w);
-        if (!problem->reason && in->write_error)
-                *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
-        want_daemons_status(w, &all, problem);
+        if (report_plan(w, exists ? NULL : in->cd->channel->template_name, problem))
+                want_daemons_status(w, &all, problem);
 }
 
 /* Plans the claim template and the status if IMEX runs before any ComputeDomain uses it (host-managed, or
- * isolation `channel`). The first status waits for the template, so that it is true when it is written. */
+ * isolation `channel`). */
 static void plan_without_daemons(struct work *w, struct verdict_problem *problem) {
-        const struct plan_input *in = w->in;
-        const struct cd_channel *channel = in->cd->channel;
+        const struct cd_channel *channel = w->in->cd->channel;
         const char *missing = NULL;
         if (channel->template_name && !want_workload_rct(w, false, problem))
                 missing = channel->template_name;
         if (channel->shared_template_name && !want_workload_rct(w, true, problem))
                 missing = channel->shared_template_name;
         want_shared_claim(w, problem);
-        report_grouped(w);
-        report_changed(w, problem);
-        if (!problem->reason && in->write_error)
-                *problem = (struct verdict_problem){ REASON_WRITE_FAILED, in->write_error };
-        if (!problem->reason && missing && !in->cd->status)
-                return;
-        if (!problem->reason && missing)
-                *problem = (struct verdict_problem){
-                        REASON_TEMPLATE_MISSING,
-                        message_of(w->a,
-                                   "ResourceClaimTemplate %s/%s does not exist yet, or is being recreated",
-                                   in->cd->o.meta.ns, missing)
-                };
-        want_host_status(w, problem);
+        if (report_plan(w, missing, problem))
+                want_host_status(w, problem);
 }
 
 /* Writes finalizer and mode in one patch. */

@@ -488,10 +488,10 @@ static void reconcile_on_holder(void *u, yyjson_val *obj, const struct err *e) {
         h->asking = NULL;
         forget_holder(h);
         bool found = !e && jd_decode(rct_fields, obj, "", a, r, &bad) == 0;
-        if (found && !streq(r->domain_uid, d->uid)) {
+        if (found && !r->domain_uid) {
                 h->arena = TAKE(a);
                 h->rct = r;
-        } else if (found) { /* its own template, which the watch has not shown yet */
+        } else if (found) { /* the watch has not shown it yet */
                 kube_informer_answer(d->c->caches.rcts, obj);
         }
         arena_free(a);

@@ -257,9 +257,12 @@ static void a_deleted_template_is_recreated(void **state) {
         world_settle(w, false);
         assert_int_equal(world_plan(w, a)->n_actions, 0);
         world_delete(w, world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl"));
+        const struct plan_action *x = world_action(world_plan(w, a), KUBE_MERGE_PATCH, &kube_compute_domains);
+        assert_non_null(strstr(x->body.p, "\"TemplateMissing\""));
         assert_true(world_settle(w, false) >= 0);
         assert_null(strstr(world_find(w, &kube_resource_claim_templates, WORLD_USER_NS, "tpl")->json,
                            "deletionTimestamp"));
+        assert_string_equal(world_cd(w, a)->status, "Ready");
         arena_free(a);
 }
 

@@ -212,6 +212,43 @@ static void a_deleted_template_is_recreated_after_a_lost_answer(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_created == 2);
 }
 
+#define OF_ANOTHER                                                                                           \
+        "{\"kind\":\"ResourceClaimTemplate\",\"apiVersion\":\"resource.k8s.io/v1\",\"metadata\":{\"name\":"  \
+        "\"t\",\"namespace\":\"team-a\",\"uid\":\"x\",\"resourceVersion\":\"20\",\"labels\":{" LABELLED      \
+        "\"aaaaaaaa-8f4e-4f0e-9f0a-000000000002\",\"" CD_LABEL_TARGET "\":\"" CD_TARGET_WORKLOAD             \
+        "\"}},\"spec\":{\"spec\":{}}}"
+
+/* failure: the ComputeDomain that has the name is deleted after a while -> the next one gets its template at
+ * once */
+static void a_name_that_another_ComputeDomain_frees_is_used_at_once(void **state) {
+        struct world *w = *state;
+        snprintf(w->template, sizeof w->template, "%s", OF_ANOTHER);
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "belongs to another ComputeDomain") && w->watch);
+        run_for(&w->l.loop, 60000);
+        assert_int_equal(w->n_refused, 0);
+        delete_template(w);
+        run_for(&w->l.loop, 200);
+        assert_int_equal(w->n_created, 1);
+}
+
+/* The watch shows the other template only after the attempt to create the next one. */
+static void a_name_that_the_cache_does_not_show_as_taken_is_used_at_once(void **state) {
+        struct world *w = *state;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_created && w->watch);
+        run_for(&w->l.loop, 300);
+        delete_template(w);
+        snprintf(w->template, sizeof w->template, "%s", OF_ANOTHER);
+        bump(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "belongs to another ComputeDomain"));
+        run_for(&w->l.loop, 60000);
+        assert_int_equal(w->n_refused, 1);
+        delete_template(w);
+        run_for(&w->l.loop, 200);
+        assert_int_equal(w->n_created, 2);
+}
+
 #define SHARED "\"sharedResourceClaimTemplate\":{\"name\":\"t\"}"
 
 /* failure: the name of a shared claim template is taken -> the status reports it */
@@ -270,6 +307,8 @@ int main(void) {
                 T(a_deleted_template_without_a_label_is_recreated),
                 T(a_terminating_template_without_a_label_is_recreated),
                 T(a_deleted_template_is_recreated_after_a_lost_answer),
+                T(a_name_that_another_ComputeDomain_frees_is_used_at_once),
+                T(a_name_that_the_cache_does_not_show_as_taken_is_used_at_once),
                 T(a_taken_name_is_reported_for_both_templates),
                 T(a_shared_template_without_a_label_is_repaired),
                 T(a_held_ComputeDomain_loses_both_templates),
