@@ -216,7 +216,7 @@ static void want_named_claim(struct work *w, struct verdict_problem *problem) {
         const struct plan_input *in = w->in;
         const char *ns = in->cd->o.meta.ns, *name = in->cd->channel->claim_name;
         const struct claim_record *r = own_claim(in);
-        if (!r && !in->cd->o.meta.deleted)
+        if (!r && !in->cd->o.meta.deleted && !in->claim_watched)
                 create_claim(w);
         const struct plan_claim_holder *other = r ? NULL : in->claim_holder;
         if (other && !other->terminating) {

@@ -50,6 +50,8 @@ struct plan_input {
         const char
                 *shared_error; /* why the ResourceSlice of the device cannot be written; NULL: none known */
         const struct plan_claim_holder *claim_holder; /* NULL: none known */
+        bool claim_watched; /* the controller created it for another ComputeDomain, so the watch shows when
+                               it is deleted */
         const struct claim_record *const *claims; /* the claims that the controller created for it */
         size_t n_claims;
         const struct plan_grouped *grouped; /* always */

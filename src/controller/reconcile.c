@@ -211,6 +211,16 @@ static const struct rct *reconcile_holder(const struct controller *c, const char
         return r || !memory ? r : memory->rct;
 }
 
+static const struct plan_claim_holder *plan_holder_of(const struct claim_record *r, struct arena *a) {
+        struct plan_claim_holder *ret = arena_alloc(a, sizeof *ret);
+        const struct claim_shared *s = r->shared;
+        *ret = (struct plan_claim_holder){ .version = r->o.meta.rv };
+        if (r->o.meta.deleted)
+                ret->terminating = shared_claim_terminating(
+                        r->o.meta.ns, r->o.meta.name, s ? s->finalizers : NULL, s ? s->n_finalizers : 0, a);
+        return ret;
+}
+
 static void gather_shared(const struct controller *c, const struct compute_domain *cd,
                           struct controller_domain *memory, struct arena *a, struct plan_input *ret) {
         struct own_claims claims = { .ns = cd->o.meta.ns, .list = { .a = a } };
@@ -218,7 +228,9 @@ static void gather_shared(const struct controller *c, const struct compute_domai
                               &claims);
         ret->claims = (const struct claim_record *const *)(const void *)claims.list.items;
         ret->n_claims = claims.list.n;
-        ret->claim_holder = memory ? memory->claim_holder : NULL;
+        const struct claim_record *other = shared_claims_of_another(c, cd);
+        ret->claim_watched = other != NULL;
+        ret->claim_holder = other ? plan_holder_of(other, a) : memory ? memory->claim_holder : NULL;
         ret->shared_device = shared_device_state(c);
         ret->shared_reach = shared_device_reach(c);
         ret->shared_error = shared_device_error(c);

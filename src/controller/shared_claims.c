@@ -210,6 +210,15 @@ void shared_claims_queue_all(struct controller *c) {
 
 /* ---- facts for the ComputeDomain ---- */
 
+const struct claim_record *shared_claims_of_another(const struct controller *c,
+                                                    const struct compute_domain *cd) {
+        const char *name = cd->channel->claim_name;
+        const struct claim_record *r =
+                name ? (const struct claim_record *)kube_informer_get(c->caches.claims, cd->o.meta.ns, name)
+                     : NULL;
+        return r && r->owner && !streq(r->owner, cd->o.meta.uid) ? r : NULL;
+}
+
 static bool find_report(void *u, const struct kube_object *o) {
         bool *found = u;
         *found = ((const struct plugin_pod *)o)->host_channels;

@@ -14,6 +14,10 @@ void shared_claims_changed(struct controller *c, const struct claim_record *was,
 void shared_claims_queue_of(struct controller *c, const char *domain_uid);
 void shared_claims_queue_all(struct controller *c);
 
+/* Returns the claim with the name of the ComputeDomain's shared claim that the controller created for another
+ * ComputeDomain, normally for an earlier one with the same name; NULL: the cache shows none. */
+const struct claim_record *shared_claims_of_another(const struct controller *c,
+                                                    const struct compute_domain *cd);
 /* Returns whether no plugin of a Node reports, and the ComputeDomain has a channel in its partition: pods of
  * the node may use it by a shared claim, but a controller that has just started does not know that. */
 bool shared_claims_may_be_used(const struct controller *c, const char *uid);

@@ -205,6 +205,33 @@ static bool differs_for_owner(const struct claim_record *was, const struct claim
                differs_in_finalizers(was, is);
 }
 
+static bool queue_cd(void *u, const struct kube_object *o) {
+        records_queue_domain(u, o->meta.uid);
+        return true;
+}
+
+struct freed_name {
+        struct controller *c;
+        const char *ns, *name;
+};
+
+static bool queue_if_wants_name(void *u, const struct kube_object *o) {
+        const struct freed_name *f = u;
+        const struct cd_channel *x = ((const struct compute_domain *)o)->channel;
+        if (x && streq(o->meta.ns, f->ns) &&
+            (streq(x->template_name, f->name) || streq(x->shared_template_name, f->name) ||
+             streq(x->claim_name, f->name)))
+                queue_cd(f->c, o);
+        return true;
+}
+
+/* Other ComputeDomains may wait for the name of this template or claim. */
+static void queue_waiting(struct controller *c, const struct kube_object *o) {
+        if (c->caches.cds)
+                kube_informer_each(c->caches.cds, queue_if_wants_name,
+                                   &(struct freed_name){ c, o->meta.ns, o->meta.name });
+}
+
 static void claim_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         struct allocation was, is;
@@ -215,6 +242,8 @@ static void claim_changed(void *u, const struct kube_object *old, const struct k
         if (differs_for_owner(before, after)) {
                 records_queue_domain(c, before ? before->owner : NULL);
                 records_queue_domain(c, after ? after->owner : NULL);
+                if (before && before->owner)
+                        queue_waiting(c, old);
         }
         if (!streq(before ? before->awaits : NULL, after ? after->awaits : NULL)) {
                 records_queue_domain(c, before ? before->awaits : NULL);
@@ -257,6 +286,8 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
         } else {
                 first_seen_at(c->memory.missing_nodes, name, clock_mono_s());
         }
+        if (!is)
+                note_used(c, name);
         if (was && was->imex_daemon && !is)
                 records_vanished(c, was->clique_id ? was->clique_id : records_node_clique(c, name), name);
         records_queue_node(c, name);
@@ -286,8 +317,6 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
         if (streq(s->o.meta.name, CD_SLICE_SHARED)) {
                 shared_device_changed(c);
                 shared_claims_queue_all(c);
-        if (!is)
-                note_used(c, name);
         }
         if (!s->node)
                 return;
@@ -298,25 +327,6 @@ static void slice_changed(void *u, const struct kube_object *old, const struct k
                 rack_domains_queue_listing(c, s->node);
         records_queue_node(c, s->node);
         records_queue_domains_of_node(c, s->node);
-}
-
-static bool queue_cd(void *u, const struct kube_object *o) {
-        records_queue_domain(u, o->meta.uid);
-        return true;
-}
-
-struct freed_name {
-        struct controller *c;
-        const char *ns, *name;
-};
-
-static bool queue_if_wants_name(void *u, const struct kube_object *o) {
-        struct freed_name *f = u;
-        const struct compute_domain *cd = (const struct compute_domain *)o;
-        if (streq(cd->o.meta.ns, f->ns) && cd->channel &&
-            (streq(cd->channel->template_name, f->name) || streq(cd->channel->shared_template_name, f->name)))
-                queue_cd(f->c, o);
-        return true;
 }
 
 /* An object that the Go driver left has appeared, changed or disappeared. */
@@ -344,9 +354,8 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
                 rct_noted(c, was);
         if (is)
                 rct_noted(c, is);
-        if (!now && c->caches.cds) /* its name is free, and another ComputeDomain may have waited for it */
-                kube_informer_each(c->caches.cds, queue_if_wants_name,
-                                   &(struct freed_name){ c, old->meta.ns, old->meta.name });
+        if (!now)
+                queue_waiting(c, old);
 }
 
 /* The plugin's Pod of a deleted Node is deleted earlier than its containers end. If this controller did not

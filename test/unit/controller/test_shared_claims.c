@@ -43,6 +43,28 @@ static void a_name_that_becomes_free_is_not_reported_as_taken(void **state) {
         assert_null(strstr(w->status, "ResourceClaimNameTaken"));
 }
 
+#define OF_EARLIER(more)                                                                                     \
+        "{\"metadata\":{\"name\":\"train\",\"namespace\":\"team-a\",\"uid\":\"c\",\"resourceVersion\":"      \
+        "\"2\","                                                                                             \
+        "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\",\"ownerReferences\":[{\"apiVersion\":"               \
+        "\"" CD_API_VERSION "\",\"kind\":\"ComputeDomain\",\"name\":\"train\",\"uid\":"                      \
+        "\"aaaaaaaa-8f4e-4f0e-9f0a-000000000002\",\"controller\":true}]" more "},\"spec\":{}}"
+
+/* failure: a ComputeDomain is recreated while its pods end -> its claim is created when the earlier one is
+ * deleted */
+static void the_name_of_an_earlier_claim_is_used_at_once(void **state) {
+        struct world *w = *state;
+        w->slices = PUBLISHED;
+        w->claims = OF_EARLIER(",\"finalizers\":[\"example.com/keep\"]");
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "ResourceClaimTerminating") && w->watch);
+        run_for(&w->l.loop, 60000);
+        assert_int_equal(w->n_claims, 0);
+        fake_chunk(w->watch, "{\"type\":\"DELETED\",\"object\":" OF_EARLIER("") "}\n");
+        run_for(&w->l.loop, 200);
+        assert_int_equal(w->n_claims, 1);
+}
+
 static char *full_claim(void) {
         _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
         static const char part[] = ",\"reservedFor\":[";
@@ -352,28 +374,6 @@ static void an_allocated_shared_claim_keeps_the_channel_in_every_partition(void 
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, "\"channels\":[" ENTRY "}"));
 }
 
-int main(void) {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
-        const struct CMUnitTest tests[] = {
-                T(a_name_that_is_taken_is_reported),
-                T(a_name_that_becomes_free_is_not_reported_as_taken),
-                T(a_claim_with_256_pods_is_reported),
-                T(a_template_of_shared_claims_is_created_beside_the_local_one),
-                T(the_controller_allocates_the_claim_in_advance),
-                T(a_claim_whose_creation_got_no_answer_is_used),
-                T(without_the_device_no_claim_is_allocated),
-                T(an_allocated_claim_is_not_written_again),
-                T(only_the_claims_of_the_ComputeDomain_are_allocated),
-                T(the_claim_of_a_PodGroup_is_allocated_and_reserved_at_once),
-                T(a_claim_is_reserved_for_the_PodGroups_that_name_it),
-                T(without_the_API_of_PodGroups_nothing_is_reserved),
-                T(PodGroups_are_watched_only_for_a_named_claim),
-                T(a_removed_reservation_is_restored_after_a_pause),
-                T(the_end_of_a_PodGroup_does_not_delay_the_next_one),
-                T(a_deleted_claim_is_released_when_it_is_unused),
-                T(the_finalizers_that_keep_a_deleted_claim_are_reported),
-                T(a_channel_is_assigned_where_a_shared_claim_waits),
-                T(no_channel_is_assigned_where_no_shared_claim_waits),
 /* ---- the start gate ---- */
 
 #define WAS(type, reason)                                                                                    \
@@ -440,10 +440,33 @@ static void a_new_controller_keeps_an_open_gate_until_the_plugins_report(void **
         RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
 }
 
+int main(void) {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, leading_teardown)
+        const struct CMUnitTest tests[] = {
+                T(a_name_that_is_taken_is_reported),
+                T(a_name_that_becomes_free_is_not_reported_as_taken),
+                T(the_name_of_an_earlier_claim_is_used_at_once),
+                T(a_claim_with_256_pods_is_reported),
+                T(a_template_of_shared_claims_is_created_beside_the_local_one),
+                T(the_controller_allocates_the_claim_in_advance),
+                T(a_claim_whose_creation_got_no_answer_is_used),
+                T(without_the_device_no_claim_is_allocated),
+                T(an_allocated_claim_is_not_written_again),
+                T(only_the_claims_of_the_ComputeDomain_are_allocated),
+                T(the_claim_of_a_PodGroup_is_allocated_and_reserved_at_once),
+                T(a_claim_is_reserved_for_the_PodGroups_that_name_it),
+                T(without_the_API_of_PodGroups_nothing_is_reserved),
+                T(PodGroups_are_watched_only_for_a_named_claim),
+                T(a_removed_reservation_is_restored_after_a_pause),
+                T(the_end_of_a_PodGroup_does_not_delay_the_next_one),
+                T(a_deleted_claim_is_released_when_it_is_unused),
+                T(the_finalizers_that_keep_a_deleted_claim_are_reported),
+                T(a_channel_is_assigned_where_a_shared_claim_waits),
+                T(no_channel_is_assigned_where_no_shared_claim_waits),
                 T(a_report_alone_gets_no_channel),
                 T(an_allocated_shared_claim_keeps_the_channel_in_every_partition),
+                T(an_open_gate_stays_open_while_a_plugin_is_replaced),
+                T(a_new_controller_keeps_an_open_gate_until_the_plugins_report),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
-                T(an_open_gate_stays_open_while_a_plugin_is_replaced),
-                T(a_new_controller_keeps_an_open_gate_until_the_plugins_report),
