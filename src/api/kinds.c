@@ -176,9 +176,14 @@ const char *node_boot_id(const struct node *n) {
 static const struct jd_field f_pod_ip[] = { JD_STR(struct pod_ip, "ip", ip), JD_END };
 static const struct jd_field f_why[] = { JD_STR(struct pod_container_why, "reason", reason),
                                          JD_STR(struct pod_container_why, "message", message), JD_END };
+static const struct jd_field f_ended[] = { JD_STR(struct pod_container_why, "reason", reason),
+                                           JD_STR(struct pod_container_why, "message", message),
+                                           JD_INT(struct pod_container_why, "exitCode", exit_code), JD_END };
+static const struct jd_field f_last[] = { JD_INT(struct pod_container_why, "exitCode", exit_code), JD_END };
 static const struct jd_field f_container[] = {
         JD_OPTOBJ(struct pod_container, "state>waiting", waiting, struct pod_container_why, f_why),
-        JD_OPTOBJ(struct pod_container, "state>terminated", terminated, struct pod_container_why, f_why),
+        JD_OPTOBJ(struct pod_container, "state>terminated", terminated, struct pod_container_why, f_ended),
+        JD_OPTOBJ(struct pod_container, "lastState>terminated", last, struct pod_container_why, f_last),
         JD_TIME(struct pod_container, "state>running>startedAt", started),
         JD_END,
 };
@@ -268,6 +273,15 @@ bool pod_imex_ready(const struct pod *p) {
 
 bool pod_container_starts(const struct pod_container_why *why) {
         return streq(why->reason, "ContainerCreating") || streq(why->reason, "PodInitializing");
+}
+
+const struct pod_container_why *pod_container_down(const struct pod_container *c) {
+        const struct pod_container_why *ended = c->terminated ? c->terminated : c->last,
+                                       *why = c->terminated ? c->terminated : c->waiting;
+        bool restarts = why && (c->terminated || streq(why->reason, "CrashLoopBackOff"));
+        if (!why || pod_container_starts(why) || (restarts && ended && !ended->exit_code))
+                return NULL;
+        return why;
 }
 
 const void *pod_trim(void *pod, struct arena *a) {

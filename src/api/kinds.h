@@ -83,6 +83,7 @@ struct pod_ip {
 
 struct pod_container_why {
         const char *reason, *message;
+        int64_t exit_code; /* if it has ended */
 };
 
 /* Returns whether this reason why a container does not run only means that it starts. */
@@ -90,8 +91,10 @@ bool pod_container_starts(const struct pod_container_why *why);
 
 struct pod_container {
         const struct pod_container_why *waiting, *terminated; /* at most one is not NULL */
-        int64_t started;                                      /* seconds since 1970; 0: the container is not
-                                                                 running */
+        const struct pod_container_why *last; /* its exit code before its last restart; NULL: it has not been
+                                                 restarted */
+        int64_t started;                      /* seconds since 1970; 0: the container is not
+                                                 running */
 };
 
 /* The Pod of a daemon, either of this driver or of the Go driver. */
@@ -113,6 +116,8 @@ struct pod {
         size_t n_containers;
 };
 extern const struct jd_field pod_fields[];
+/* Returns why a container does not run; NULL: it runs, starts, or has ended with success and is restarted. */
+const struct pod_container_why *pod_container_down(const struct pod_container *c);
 const void *pod_trim(void *pod, struct arena *a);
 /* Returns whether the Pod has ended, so that none of its processes can run any more. */
 bool pod_ended(const struct pod *p);

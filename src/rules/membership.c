@@ -22,9 +22,8 @@ static const char *with_reason(struct arena *a, const char *what, const char *re
 /* Why a container does not run, or NULL. */
 static const char *container_down(const struct pod *p, struct arena *a) {
         for (size_t i = 0; i < p->n_containers; i++) {
-                const struct pod_container *c = &p->containers[i];
-                const struct pod_container_why *w = c->terminated ? c->terminated : c->waiting;
-                if (!w || pod_container_starts(w))
+                const struct pod_container_why *w = pod_container_down(&p->containers[i]);
+                if (!w)
                         continue;
                 /* Its message contains the present back-off, which changes. */
                 if (streq(w->reason, "CrashLoopBackOff"))

@@ -240,10 +240,8 @@ const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a) 
 }
 
 bool rules_is_down(const struct pod *p) {
-        for (size_t i = 0; i < p->n_containers; i++) {
-                const struct pod_container_why *w = p->containers[i].waiting;
-                if (p->containers[i].terminated || (w && !pod_container_starts(w)))
+        for (size_t i = 0; i < p->n_containers; i++)
+                if (pod_container_down(&p->containers[i]))
                         return true;
-        }
         return false;
 }

@@ -96,5 +96,5 @@ void rules_indices(const struct rules_indices_input *in, struct arena *a, struct
 size_t rules_freed_parse(const char *freed, struct arena *a, int64_t **ret);
 const char *rules_freed_render(const int64_t *freed, size_t n, struct arena *a);
 
-/* Returns whether a container of the Pod cannot start, or has ended and has not been restarted yet. */
+/* Returns whether a container of the Pod cannot start, or has failed and has not been restarted yet. */
 bool rules_is_down(const struct pod *p);

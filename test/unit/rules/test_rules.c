@@ -359,10 +359,33 @@ static void a_container_that_cannot_start_or_has_ended_is_down(void **state) {
         assert_false(rules_is_down(&p));
         why.reason = "ImagePullBackOff";
         assert_true(rules_is_down(&p));
-        container = (struct pod_container){ .terminated = &why };
+        container = (struct pod_container){ .terminated = &(struct pod_container_why){ .exit_code = 1 } };
         assert_true(rules_is_down(&p));
         container = (struct pod_container){ 0 }; /* it runs */
         assert_false(rules_is_down(&p));
+}
+
+/* The daemon exits with status 0 when its container must start again, for example after an update of the
+ * NVIDIA driver. */
+/* failure: the NVIDIA driver is updated -> the daemon's exit is not reported as a crash [upgrade] */
+static void a_container_that_has_ended_with_success_is_not_down(void **state) {
+        struct pod_container_why ended = { .reason = "Completed" }, waits = { .reason = "CrashLoopBackOff" };
+        struct pod_container container = { .terminated = &ended };
+        const struct pod p = { .containers = &container, .n_containers = 1 };
+        assert_false(rules_is_down(&p));
+        container = (struct pod_container){ .waiting = &waits, .last = &ended };
+        assert_false(rules_is_down(&p));
+        ended.exit_code = 1;
+        assert_true(rules_is_down(&p));
+        container.last = NULL;
+        assert_true(rules_is_down(&p));
+        ended.exit_code = 0;
+        container.last = &ended;
+        waits.reason = "ImagePullBackOff";
+        assert_true(rules_is_down(&p));
+        container = (struct pod_container){ .terminated = &waits, .last = &ended };
+        waits.exit_code = 1;
+        assert_true(rules_is_down(&p));
 }
 
 static void a_slice_states_a_clique_id_unless_it_has_no_devices(void **state) {
@@ -455,6 +478,7 @@ int main(void) {
                 cmocka_unit_test(a_list_of_freed_indices_is_read_and_written),
                 cmocka_unit_test(a_claim_template_belongs_to_the_domain_that_names_it),
                 cmocka_unit_test(a_container_that_cannot_start_or_has_ended_is_down),
+                cmocka_unit_test(a_container_that_has_ended_with_success_is_not_down),
                 cmocka_unit_test(a_slice_states_a_clique_id_unless_it_has_no_devices),
                 /* The slowest is last, because `make mutate` stops at the first failure. */
                 cmocka_unit_test(a_label_is_justified_and_stable),
