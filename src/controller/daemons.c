@@ -197,6 +197,7 @@ static struct rollout_daemon facts_of(const struct rolling *r, const struct daem
                 .reported = reported,
                 .crashing = rules_is_down(&p->pod),
                 .imex_starts = *report.imex_version,
+                .served = report.served,
                 .fresh_wanted = r->c->config->fresh_pods && report.served && !report.has_assignment,
                 .started = started(r, &p->pod),
         };
@@ -213,11 +214,11 @@ static bool same_to_rollout(const struct daemon_pod *x, const struct daemon_pod 
 }
 
 void daemons_pod_changed(struct controller *c, const struct daemon_pod *was, const struct daemon_pod *is) {
-        if (!was || !is || !same_to_rollout(was, is))
         bool same = was && is && streq(was->pod.o.meta.uid, is->pod.o.meta.uid) &&
                     reported_start(&was->pod) == reported_start(&is->pod);
         if (was && !same)
                 records_unseen(c, was->pod.o.meta.uid, reported_start(&was->pod));
+        if (!was || !is || !same_to_rollout(was, is))
                 records_queue_rollout(c);
 }
 

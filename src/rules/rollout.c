@@ -4,10 +4,11 @@
 #include "base/stderr.h"
 
 struct count {
-        size_t idle;    /* nodes with an idle daemon, which the template may reach */
-        size_t healthy; /* daemons with the newest template */
-        size_t coming;  /* daemons that are being replaced, or that have the newest template and are not
-                           healthy yet */
+        size_t idle;     /* nodes with an idle daemon, which the template may reach */
+        size_t healthy;  /* daemons with the newest template */
+        size_t coming;   /* daemons that are being replaced, or that have the newest template and are not
+                            healthy yet */
+        size_t proven;   /* daemons with the newest template that are healthy or have served */
         size_t starting; /* those of `coming` that are being replaced, or that have not reported yet and do
                             not crash */
 };
@@ -43,9 +44,10 @@ static bool is_being_replaced(const struct rollout_daemon *d) {
 }
 
 static void count_one(const struct rollout_daemon *d, int64_t now, struct count *c, struct rollout *ret) {
-        bool healthy = !d->outdated && !is_being_replaced(d) && is_healthy(d, now);
+        bool counts = !d->outdated && !is_being_replaced(d), healthy = counts && is_healthy(d, now);
         c->idle += d->idle;
         c->healthy += healthy;
+        c->proven += healthy || (counts && d->served && may_become_healthy(d));
         c->coming += is_being_replaced(d) || is_broken(d) || (!d->outdated && !healthy);
         c->starting += is_being_replaced(d) || is_broken(d) ||
                        (!d->outdated && !d->crashing && !(d->reported && d->started > 0));
@@ -68,11 +70,13 @@ static size_t room_for_outdated(const struct count *c, size_t crashing, size_t t
 }
 
 /* The replacement of a used daemon does not bring the template to another node, so it does not matter how
- * many daemons crash. But while a rollout can still prove the template, the replacement would delay the
- * proof. */
+ * many daemons crash, and a daemon that has served is as good as a healthy one. But while a rollout can still
+ * prove the template, the replacement would delay the proof. */
 static size_t room_for_used(const struct count *c, const struct rollout *r, size_t tenth) {
-        bool proving = r->n_outdated && r->n_crashing <= tenth;
-        return proving || c->starting >= tenth ? 0 : tenth - c->starting;
+        bool few_crash = r->n_crashing <= tenth;
+        if (few_crash && (r->n_outdated || c->proven >= tenth))
+                return r->n_outdated ? 0 : SIZE_MAX;
+        return c->starting >= tenth ? 0 : tenth - c->starting;
 }
 
 static enum rollout_choice choose(const struct rollout_daemon *d, struct room *room) {

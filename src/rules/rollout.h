@@ -8,9 +8,9 @@
  * just started decides the same. Daemons on nodes that are not ready are not replaced, and the rollout does
  * not wait for them. Daemons on nodes that withhold their devices are not replaced.
  *
- * A daemon with the newest template is replaced if it has served an IMEX domain (`fresh_wanted`). While the
- * template is not proven, at most a tenth of the idle daemons is replaced at a time, and none while a rollout
- * waits until the daemons with the newest template are healthy. */
+ * A daemon with the newest template is replaced if it has served an IMEX domain (`fresh_wanted`). Until a
+ * tenth of the idle daemons are healthy or have served with the template, at most a tenth is replaced at a
+ * time, and none while a rollout waits until the daemons with the newest template are healthy. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,6 +31,7 @@ struct rollout_daemon {
         bool reported;     /* it has reported in this Pod */
         bool crashing;     /* its container has ended, and waits or was restarted before the first report */
         bool imex_starts;  /* `nvidia-imex --version` ran in it */
+        bool served;       /* it has served an IMEX domain in this Pod */
         bool fresh_wanted; /* it has served an IMEX domain, and must be replaced before the node joins
                               another */
         int64_t started;   /* when its container was first seen running; 0: it is not running */

@@ -336,6 +336,45 @@ static void a_used_daemon_is_replaced_before_the_new_leader_has_seen_healthy_one
         assert_int_equal(choices[4], ROLLOUT_WAIT);
 }
 
+/* failure: 18 nodes leave a ComputeDomain after less than a minute -> their daemons are replaced at once */
+static void used_daemons_are_replaced_at_once_after_they_have_served(void **state) {
+        add(18, NEW(3));
+        for (size_t i = 0; i < 18; i++)
+                list[i].served = list[i].fresh_wanted = true;
+        assert_false(make().proven);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 18);
+        for (size_t i = 0; i < 17; i++)
+                list[i].removed = true;
+        make();
+        assert_int_equal(choices[17], ROLLOUT_REPLACE);
+        list[17].removed = true;
+        list[16] = NEW(3); /* it has not served yet, and proves nothing */
+        list[16].fresh_wanted = true;
+        make();
+        assert_int_equal(choices[16], ROLLOUT_WAIT);
+}
+
+/* failure: a daemon serves and crashes -> it proves nothing, also while it serves in a rollout [upgrade] */
+static void a_daemon_that_has_served_brings_its_template_to_no_other_node(void **state) {
+        add(20, OLD);
+        struct rollout_daemon *first = add(1, NEW(3));
+        first->served = first->fresh_wanted = true;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        n_list = 0;
+        add(18, NEW(3));
+        list[0].served = list[0].crashing = list[1].crashing = true;
+        list[2].fresh_wanted = list[3].fresh_wanted = true;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        list[1].crashing = false;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        list[1].served = true;
+        make();
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 2);
+}
+
 /* failure: daemons are used and left during a rollout -> they prove the template before they are replaced
  * [upgrade] */
 static void a_used_daemon_first_proves_the_template_of_a_rollout(void **state) {
@@ -395,6 +434,8 @@ int main(void) {
                 T(used_daemons_are_replaced_although_others_crash),
                 T(used_daemons_wait_while_a_tenth_crashes_in_a_rollout),
                 T(a_used_daemon_is_replaced_before_the_new_leader_has_seen_healthy_ones),
+                T(used_daemons_are_replaced_at_once_after_they_have_served),
+                T(a_daemon_that_has_served_brings_its_template_to_no_other_node),
                 T(a_used_daemon_first_proves_the_template_of_a_rollout),
                 T(used_daemons_of_a_crashing_image_bring_it_to_no_other_node),
                 T(a_cluster_without_daemons_has_no_rollout),
