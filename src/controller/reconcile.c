@@ -354,10 +354,14 @@ static void gather_hosts(const struct controller *c, const struct compute_domain
 /* ---- assigned channels ---- */
 
 static int channels_by_fabric(const void *x, const void *y) {
-        return strcmp(((const struct own_channel *)x)->fabric, ((const struct own_channel *)y)->fabric);
+        const struct own_channel *a = x, *b = y;
+        int order = strcmp(a->fabric, b->fabric);
+        return order ? order : a->unknown - b->unknown;
 }
 
-static struct own_channel channel_on(const struct controller *c, const char *uid, const char *clique) {
+static struct own_channel channel_on(const struct controller *c, const char *uid,
+                                     const struct own_channel *x) {
+        const char *clique = x->fabric;
         const struct compute_domain_fabric *f = records_fabric(c, clique);
         const struct fabric_channel *e = f ? fabric_channel_of(f, uid) : NULL;
         static const char *const reasons[] = { FABRIC_CHANNELS_INCOMPLETE, FABRIC_CHANNELS_EXHAUSTED };
@@ -367,9 +371,11 @@ static struct own_channel channel_on(const struct controller *c, const char *uid
         const char *message = why             ? why->message
                               : !e && *clique ? members_error_of(c, KEY_FABRIC, clique)
                                               : NULL;
-        return (struct own_channel){
-                .fabric = clique, .rack = f ? f->rack : NULL, .id = e ? e->id : -1, .why = message
-        };
+        return (struct own_channel){ .fabric = clique,
+                                     .unknown = x->unknown,
+                                     .rack = f ? f->rack : NULL,
+                                     .id = e ? e->id : -1,
+                                     .why = message };
 }
 
 /* `claimed`: a claim is allocated. */
@@ -377,15 +383,18 @@ static void gather_channels(const struct controller *c, const char *uid, bool cl
                             struct plan_input *ret) {
         struct own_channel *list = arena_alloc(a, (ret->n_hosts + 1) * sizeof *list);
         size_t n = ret->n_hosts, kept = 0;
-        for (size_t i = 0; i < n; i++)
-                list[i].fabric = str_or(records_node_clique(c, ret->hosts[i].name), "");
+        for (size_t i = 0; i < n; i++) {
+                const char *clique = records_last_clique(c, ret->hosts[i].name);
+                list[i] = (struct own_channel){ .fabric = str_or(clique, ""), .unknown = !clique };
+        }
         if (n)
                 qsort(list, n, sizeof *list, channels_by_fabric);
         for (size_t i = 0; i < n; i++)
                 if (!kept || !streq(list[kept - 1].fabric, list[i].fabric))
-                        list[kept++] = channel_on(c, uid, list[i].fabric);
+                        list[kept++] = channel_on(c, uid, &list[i]);
         ret->channels = list;
         ret->n_channels = kept;
+        ret->hosts_unknown = !n && claimed && shared_claims_may_be_used(c, uid);
 }
 
 static const char *error_of_node(const struct controller *c, const char *name) {
@@ -406,7 +415,6 @@ static const char *name_labelled(const struct list *labelled, struct arena *a) {
         struct message_list names = { 0 };
         for (size_t i = 0; i < labelled->n; i++)
                 message_add(&names, "%s", ((const struct node *)labelled->items[i])->o.meta.name);
-        ret->hosts_unknown = !n && claimed && shared_claims_may_be_used(c, uid);
         return message_end(&names, a);
 }
 

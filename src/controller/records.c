@@ -319,6 +319,12 @@ const char *records_node_clique(const struct controller *c, const char *node) {
         return n.clique;
 }
 
+const char *records_last_clique(const struct controller *c, const char *node) {
+        const char *clique = records_node_clique(c, node);
+        const struct node *n = clique ? NULL : records_node(c, node);
+        return n ? n->clique_id : clique;
+}
+
 static bool choose_rack_slice(void *u, const struct kube_object *o) {
         const struct slice **newest = u, *s = (const struct slice *)o;
         if (slice_rack(s) && (!*newest || o->meta.created >= (*newest)->o.meta.created))

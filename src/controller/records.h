@@ -290,6 +290,9 @@ void records_unseen(struct controller *c, const char *uid, int64_t reported);
 const struct compute_domain *records_domain(const struct controller *c, const char *uid);
 const struct node *records_node(const struct controller *c, const char *name);
 const char *records_node_clique(const struct controller *c, const char *node);
+/* The same, or the last one that the controller wrote on the Node: a node that withholds its channels has a
+ * slice without devices, and its plugin's restart may delete the slice. NULL: not known. */
+const char *records_last_clique(const struct controller *c, const char *node);
 const char *records_node_rack(const struct controller *c, const char *node); /* NULL: no slice has a rack */
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Returns the fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */

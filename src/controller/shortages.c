@@ -76,14 +76,6 @@ static void gather_listings(struct controller *c) {
                 qsort(s->listings, s->n_listings, sizeof *s->listings, listings_by_node);
 }
 
-/* A slice without devices states neither partition nor rack, and it is such a node that withholds its
- * channel. */
-static const char *last_known_partition(const struct controller *c, const char *name) {
-        const char *partition = records_node_clique(c, name);
-        const struct node *n = partition ? NULL : records_node(c, name);
-        return n ? n->clique_id : partition;
-}
-
 static const char *last_known_rack(const struct controller *c, const char *name, const char *partition) {
         const struct shortages *s = c->shortages;
         const struct listing key = { .node = name }, *listing = NULL;
@@ -136,7 +128,7 @@ static bool shortages_gather_node(void *u, const struct kube_object *o) {
         const struct controller *c = u;
         struct shortages *s = c->shortages;
         const struct node *n = (const struct node *)o;
-        const char *name = n->o.meta.name, *partition = last_known_partition(c, name),
+        const char *name = n->o.meta.name, *partition = records_last_clique(c, name),
                    *rack = last_known_rack(c, name, partition);
         bool offers = kube_informer_first_at(c->caches.slices, CONTROLLER_BY_NODE, name);
         if (!offers && !node_has_gpu(n))
@@ -180,7 +172,7 @@ static void add_partition(void *u, const struct allocation *x) {
         struct own_partitions *o = u;
         if (!streq(x->ns, o->ns))
                 return;
-        const char *partition = last_known_partition(o->c, x->node);
+        const char *partition = records_last_clique(o->c, x->node);
         if (!partition || !*partition || has_string(o->list, o->n, partition))
                 return;
         ARENA_GROW(o->a, o->list, o->n, o->cap);

@@ -13,6 +13,11 @@ static void channel_condition_add(struct buf *b, const struct own_channel *x) {
         const char *where = str_or(x->rack, x->fabric);
         if (x->id >= 0)
                 buf_addf(b, "%schannel %" PRId64 " on %s", b->n ? "; " : "", x->id, where);
+        else if (x->unknown)
+                buf_addf(b,
+                         "%sthe NVLink partition of a node with a claim of it is not known: the node has no "
+                         "ResourceSlice with channels",
+                         b->n ? "; " : "");
         else if (!*x->fabric)
                 buf_addf(b,
                          "%sa node with a claim of it has no NVLink partition, so no channel can be assigned "

@@ -15,6 +15,7 @@ struct own_channel {
         const char *rack;   /* NULL: none */
         int64_t id;         /* channel ID; -1: none is assigned */
         const char *why;    /* why no channel is assigned: a sentence from the fabric object; NULL: unknown */
+        bool unknown;       /* `fabric` is "" because the node's partition is not known */
 };
 
 /* Fills type, status, reason and message of the condition ChannelAssigned. `list` is sorted by `fabric`,

@@ -73,6 +73,19 @@ static void five_partitions_are_listed_and_the_others_counted(void **state) {
         assert_condition(list, 7, "False", REASON_WAITING, FIVE "; and 2 more");
 }
 
+/* failure: a node with a claim withholds its devices -> the condition does not state that it has no partition
+ */
+static void a_partition_that_is_not_known_is_not_called_absent(void **state) {
+        static const struct own_channel list[] = { { "", NULL, -1, NULL, .unknown = true } };
+        assert_condition(list, 1, "False", REASON_WAITING,
+                         "the NVLink partition of a node with a claim of it is not known: the node has no "
+                         "ResourceSlice with channels");
+        const struct own_channel two[] = { list[0], { "c.0", NULL, -1, "x" } };
+        assert_condition(two, 2, "False", REASON_WAITING,
+                         "the NVLink partition of a node with a claim of it is not known: the node has no "
+                         "ResourceSlice with channels; none on c.0 yet: x");
+}
+
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 int main(void) {
         const struct CMUnitTest tests[] = {
@@ -80,6 +93,7 @@ int main(void) {
                 T(an_assigned_channel_is_listed_with_its_rack_or_partition),
                 T(missing_channels_are_listed_first),
                 T(five_partitions_are_listed_and_the_others_counted),
+                T(a_partition_that_is_not_known_is_not_called_absent),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
