@@ -105,7 +105,7 @@ static size_t count_staying(const struct membership *all) {
         return n;
 }
 
-/* A lost node is often the reason why another one fails, so both are named. */
+/* A lost node is often the reason why another one fails or gets no index, so both are named. */
 static const char *name_lost(const struct membership *all, struct arena *a) {
         const char *lost = name_them(all, MEMBER_LOST, a);
         return any(all, MEMBER_FAILING) ? message_of(a, "%s; %s", lost, name_them(all, MEMBER_FAILING, a))
@@ -132,8 +132,11 @@ static void condition_ready(const struct compute_domain *cd, const struct member
         for (size_t i = 0; i < ARRAY_LEN(bad); i++)
                 if (any(all, bad[i].why)) {
                         c->reason = bad[i].reason;
-                        c->message =
-                                bad[i].why == MEMBER_LOST ? name_lost(all, a) : name_them(all, bad[i].why, a);
+                        c->message = bad[i].why == MEMBER_LOST ? name_lost(all, a)
+                                     : any(all, MEMBER_LOST)
+                                             ? message_of(a, "%s; %s", name_them(all, bad[i].why, a),
+                                                          name_lost(all, a))
+                                             : name_them(all, bad[i].why, a);
                         v->warns = true;
                         return;
                 }
@@ -282,9 +285,6 @@ static void cut(const struct listed *l, struct verdict *v) {
         v->n_nodes = kept;
 }
 
-/* Call it after the other conditions. */
-static void add_shortage(const struct verdict_input *in, struct verdict *v) {
-        BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
 /* Replaces the condition by the one in the object, if it has one. */
 static void keep_condition(const struct compute_domain *cd, struct cd_condition *c) {
         const struct cd_condition *was = condition_at(cd, c->type);
@@ -292,6 +292,9 @@ static void keep_condition(const struct compute_domain *cd, struct cd_condition 
                 *c = *was;
 }
 
+/* Call it after the other conditions. */
+static void add_shortage(const struct verdict_input *in, struct verdict *v) {
+        BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
         if (in->shortage)
                 v->conditions[v->n_conditions++] = *in->shortage;
 }
@@ -311,10 +314,10 @@ static void add_gate(const struct compute_domain *cd, const struct membership *a
                 start_gate_of_members(all, a, &nodes);
         else
                 start_gate_of_hosts(hosts->list, hosts->n, a, &nodes);
+        nodes.used = nodes.used || (hosts && hosts->unknown);
         BUG_ON(v->n_conditions >= ARRAY_LEN(v->conditions));
         start_gate(cd, &nodes, a, &v->conditions[v->n_conditions++]);
 }
-        nodes.used = nodes.used || (hosts && hosts->unknown);
 
 static const char *admitted(const struct compute_domain *cd, bool of_daemons) {
         if (cd->channel && !cd->channel->template_name)
@@ -380,11 +383,11 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
         if (hosts->channels)
                 channel_condition(hosts->channels, hosts->n_channels, a,
                                   &ret->conditions[ret->n_conditions++]);
+        for (size_t i = 1; i < ret->n_conditions && hosts->unknown; i++)
+                keep_condition(in->cd, &ret->conditions[i]);
         add_shortage(in, ret);
         add_shared_claim(in, ret);
         add_gate(in->cd, NULL, hosts, a, ret);
-        for (size_t i = 1; i < ret->n_conditions && hosts->unknown; i++)
-                keep_condition(in->cd, &ret->conditions[i]);
         conclude(in, NULL, ret);
 }
 

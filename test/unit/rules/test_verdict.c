@@ -104,6 +104,19 @@ static void the_status_depends_on_the_nodes_and_problems(void **st) {
         }
 }
 
+/* The index of the lost node becomes free after a minute. */
+/* failure: a node is replaced in a full ComputeDomain -> the message names the lost node */
+static void a_full_ComputeDomain_names_its_lost_nodes(void **st) {
+        struct arena *a = arena_new(4096);
+        struct member m[] = { state("a", MEMBER_FULL, "no index is free", false),
+                              state("b", MEMBER_LOST, "its Node object does not exist", true) };
+        struct verdict v = judge(a, fake_cd_json(a, CD("{}"), 0), m, 2, NULL);
+        assert_string_equal(v.conditions[0].reason, REASON_DOMAIN_FULL);
+        assert_string_equal(v.conditions[0].message,
+                            "a: no index is free; b: its Node object does not exist");
+        arena_free(a);
+}
+
 static void the_message_names_nodes_that_are_not_ready(void **st) {
         struct arena *a = arena_new(4096);
         struct member m[8];
@@ -518,6 +531,7 @@ int main(void) {
                 cmocka_unit_test(the_check_finds_every_wrong_status),
                 cmocka_unit_test(the_status_depends_on_the_nodes_and_problems),
                 cmocka_unit_test(the_message_counts_the_nodes_that_have_joined),
+                cmocka_unit_test(a_full_ComputeDomain_names_its_lost_nodes),
                 cmocka_unit_test(the_message_names_nodes_that_are_not_ready),
                 cmocka_unit_test(missing_peers_are_reported_and_do_not_affect_ready),
                 cmocka_unit_test(a_node_with_unknown_peers_is_not_called_unconnected),
