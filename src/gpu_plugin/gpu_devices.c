@@ -184,7 +184,6 @@ static void describe_full(struct builder *b, const struct gpu_facts *g, const ch
                                      .uuid = arena_strdup(a, g->uuid),
                                      .minor = (unsigned)g->minor,
                                      .index = (unsigned)g->index,
-                                     .mig_capable = g->mig_capable,
                                      .address = address },
                 0, 0);
         if (!device)
@@ -245,7 +244,6 @@ static void describe_mig(struct builder *b, const struct gpu_facts *g, const str
                                                .uuid = arena_strdup(a, m->uuid),
                                                .minor = (unsigned)g->minor,
                                                .index = (unsigned)g->index,
-                                               .mig_capable = true,
                                                .address = address,
                                                .parent_uuid = arena_strdup(a, g->uuid),
                                                .gpu_instance = (unsigned)m->gpu_instance,
@@ -376,9 +374,8 @@ const struct gpu_device *gpu_device_find(const struct gpu_devices *d, const char
 /* Attributes describe a whole GPU completely. A MIG device also has its instances. */
 static bool device_equal(const struct gpu_device *a, const struct gpu_device *b) {
         return a->kind == b->kind && a->minor == b->minor && a->index == b->index &&
-               a->mig_capable == b->mig_capable && streq(a->name, b->name) && streq(a->uuid, b->uuid) &&
-               streq(a->address, b->address) && a->gpu_instance == b->gpu_instance &&
-               a->compute_instance == b->compute_instance &&
+               streq(a->name, b->name) && streq(a->uuid, b->uuid) && streq(a->address, b->address) &&
+               a->gpu_instance == b->gpu_instance && a->compute_instance == b->compute_instance &&
                jd_equal(offered_device_fields, &a->offered, &b->offered);
 }
 

@@ -23,7 +23,6 @@ struct gpu_device {
         const char *uuid; /* "GPU-...", "MIG-..." */
         unsigned minor;   /* the number in /dev/nvidia<minor>; a MIG device has the minor of its parent */
         unsigned index;   /* NVML's index of the GPU, below INVENTORY_GPUS_MAX */
-        bool mig_capable; /* the GPU has a MIG mode, which may change */
         const char *address; /* PCI address, "0000:16:00.0"; a MIG device has its parent's; NULL: unknown */
         /* MIG devices only. */
         const char *parent_uuid;

@@ -148,9 +148,9 @@ static enum verdict is_reset(void *u, struct op *op, struct node_request *w) {
 }
 
 /* The last step, so that the mode is read when nothing else prevents the Prepare. A GPU in MIG mode does not
- * work as a whole. The first call requests the modes of all GPUs of the claim, so that one session of NVML
- * reads them: in one session for each GPU, the Prepare could exceed its time. After the read, known() and
- * there() judge the new list of devices. */
+ * work as a whole, and a GPU whose mode cannot be read may have fallen off the bus. The first call requests
+ * the modes of all GPUs of the claim, so that one session of NVML reads them: in one session for each GPU,
+ * the Prepare could exceed its time. After the read, known() and there() judge the new list of devices. */
 static enum verdict is_whole(void *u, struct op *op, struct node_request *w) {
         const struct gpu *g = u;
         const uint64_t now_ms = loop_now_ms(g->claims->o.loop);

@@ -215,6 +215,11 @@ static void gpu_plugin_main_on_health(void *u) {
         inform_driver(u);
 }
 
+static void on_doubt(void *u) {
+        struct plugin *p = u;
+        gpus_doubt(p->gpus);
+}
+
 static void on_untainted(void *u, enum slice_taints taken) {
         struct plugin *p = u;
         gpu_report_untainted(&p->report, taken);
@@ -250,6 +255,7 @@ static void start_monitor(struct plugin *p) {
                                                                       .boot_id = p->main.boot_id,
                                                                       .report = &p->report,
                                                                       .changed = gpu_plugin_main_on_health,
+                                                                      .doubt = on_doubt,
                                                                       .u = p });
 }
 

@@ -56,7 +56,8 @@ struct gpus {
         uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
         size_t n_last, n_most; /* GPUs in the last answer, and the most in an answer with its fingerprint */
         uint64_t asked_ms;    /* the time of the last query */
-        uint64_t outdated_ms; /* when a read of the modes disproved the devices; 0: it did not */
+        uint64_t outdated_ms; /* when a read of the modes or gpus_doubt() disproved the devices; 0: they
+                                 did not */
         struct modes modes;
         struct gpus_state state;
         struct gpu_devices devices;
@@ -264,6 +265,12 @@ bool gpus_hold(struct gpus *g) {
         return false;
 }
 
+void gpus_doubt(struct gpus *g) {
+        g->outdated_ms = loop_now_ms(g->loop);
+        if (!nvml_client_asking(g->nvml) && !g->settling)
+                loop_timer_start(&g->timer, 0);
+}
+
 /* ---- the MIG modes ---- */
 
 static const struct gpu_facts *gpus_by_index(const struct inventory *in, unsigned index) {
@@ -273,16 +280,15 @@ static const struct gpu_facts *gpus_by_index(const struct inventory *in, unsigne
         return NULL;
 }
 
-/* Returns true if the answer disproves a known device. A GPU that fails does not: the query of all GPUs
- * decides about it. */
+/* Returns true if the answer disproves a known device. */
 static bool modes_differ(const struct gpus *g, const struct inventory *in) {
         for (size_t i = 0; i < g->devices.n; i++) {
                 const struct gpu_device *d = &g->devices.items[i];
                 if (d->kind != GPU_FULL || !(g->modes.asked >> d->index & 1))
                         continue;
                 const struct gpu_facts *now = gpus_by_index(in, d->index);
-                if (!now ||
-                    (!inventory_failed(&now->failure) && (now->mig_mode == 1 || !streq(now->uuid, d->uuid))))
+                if (!now || inventory_failed(&now->failure) || now->mig_mode == 1 ||
+                    !streq(now->uuid, d->uuid))
                         return true;
         }
         return false;
@@ -309,11 +315,9 @@ static void modes_on_answered(void *u, const struct str *json, const struct err 
         if (!json)
                 report_failure(g, error);
         if (!fails && modes_differ(g, &in))
-                g->outdated_ms = loop_now_ms(g->loop);
+                gpus_doubt(g);
         modes_read(g, fails);
         modes_ask(g);
-        if (g->outdated_ms && !nvml_client_asking(g->nvml) && !g->settling)
-                loop_timer_start(&g->timer, 0);
         g->o.mode_read(g->o.u);
 }
 
@@ -345,7 +349,7 @@ static void modes_ask(void *u) {
 
 bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms) {
         struct modes *m = &g->modes;
-        if (d->kind != GPU_FULL || !d->mig_capable || m->read_ms[d->index] >= since_ms)
+        if (d->kind != GPU_FULL || m->read_ms[d->index] >= since_ms)
                 return true;
         bool asking = nvml_client_asking(m->nvml);
         bool coming = asking && m->asked >> d->index & 1 && m->asked_ms >= since_ms;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpus: keeps an up-to-date list of this node's GPUs.
  *
- * No event announces that a GPU fell off the bus, that MIG was reconfigured, or that the NVIDIA driver was
- * replaced. So this module takes a fingerprint of the node (nvidia/fingerprint.h) every 30 s, every 2 s while
- * a caller waits, and in gpus_hold(). It queries NVML, in a separate process, only if the fingerprint has
- * changed, and retries after a failure.
+ * No event announces that GPUs were added or removed, that MIG was reconfigured, or that the NVIDIA driver
+ * was replaced. So this module takes a fingerprint of the node (nvidia/fingerprint.h) every 30 s, every 2 s
+ * while a caller waits, and in gpus_hold(). It queries NVML, in a separate process, only if the fingerprint
+ * has changed, and retries after a failure.
  *
- * The fingerprint does not contain the MIG mode, which changes without any trace outside of NVML while a GPU
- * has no MIG devices. NVML has an event for it (nvmlEventMigConfigChange), but only for an open session, and
- * an open session prevents the change. So a Prepare reads the mode of its GPUs (gpus_read_mode()), and a GPU
- * that is in MIG mode without MIG devices is queried every minute.
+ * Two changes leave no trace outside of NVML, so the fingerprint does not contain them: a GPU falls off the
+ * bus, and the MIG mode of a GPU without MIG devices. NVML has events for both, but only for an open session,
+ * and an open session prevents a change of the MIG mode. So a Prepare reads the mode of its GPUs
+ * (gpus_read_mode()), and a GPU that is in MIG mode without MIG devices is queried every minute.
  *
  * A failed query does not mean that the GPUs are lost: the last answer stays valid until the next one. If the
  * NVIDIA driver is missing, this counts as an answer. The module removes a GPU or a MIG device from the list
@@ -58,11 +58,14 @@ const struct gpu_devices *gpus_devices(const struct gpus *g);
  * running, and the module calls changed() after it, even if nothing has changed. */
 bool gpus_hold(struct gpus *g);
 /* Returns true if the MIG mode of this GPU, one of gpus_devices(), has been read after `since_ms`
- * (loop_now_ms()) and is unchanged, if the GPU has no MIG mode, or if NVML cannot answer: then the last
- * answer counts. Otherwise the mode is being read, and the module calls mode_read() after that. One read
- * serves all GPUs that are requested in the same turn of the loop. If the mode has changed, gpus_hold()
- * returns false until the devices have been queried again. */
+ * (loop_now_ms()), or if NVML cannot answer: then the last answer counts. Otherwise the mode is being read,
+ * and the module calls mode_read() after that. One read serves all GPUs that are requested in the same turn
+ * of the loop. If the mode has changed or NVML fails for the GPU, gpus_hold() returns false until the devices
+ * have been queried again. */
 bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms);
+/* Queries the devices again, because NVML has failed for one of them. gpus_hold() returns false until
+ * then. */
+void gpus_doubt(struct gpus *g);
 /* Sets whether a caller waits until gpus_hold() returns true. If so, the fingerprint is taken more often. */
 void gpus_poll_fast(struct gpus *g, bool waiting);
 void gpus_free(struct gpus *g);

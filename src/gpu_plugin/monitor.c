@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "gpu_plugin/health.h"
+#include "nvidia/nvml_abi.h"
 #include "nvidia/nvml_session.h"
 
 /* ---- the file ---- */
@@ -93,13 +94,26 @@ static void monitor_notify(struct monitor *m) {
         m->o.changed(m->o.u);
 }
 
+/* A lost GPU has a taint. NVML_NOT_SUPPORTED: the GPU works, but has no events for XIDs. */
+static bool is_doubtful(const struct nvml_watched *w) {
+        for (size_t i = 0; i < w->n_gpus; i++) {
+                int64_t error = w->gpus[i].error;
+                if (error != NVML_OK && error != NVML_GPU_IS_LOST && error != NVML_NOT_SUPPORTED)
+                        return true;
+        }
+        return false;
+}
+
 static void on_watched(void *u, const struct nvml_watched *w) {
         struct monitor *m = u;
         loop_timer_stop(&m->patience);
         bool news = health_watched(m->health, w);
         gpu_report_watch(m->o.report, NULL);
-        if (news)
-                monitor_notify(m);
+        if (!news)
+                return;
+        monitor_notify(m);
+        if (is_doubtful(w))
+                m->o.doubt(m->o.u);
 }
 
 static void report_xid(void *u, const struct gpu_device *d, uint64_t xid, bool of_program) {

@@ -117,6 +117,30 @@ static unsigned sessions(void) {
         return n;
 }
 
+static bool mode_read(const char *name, uint64_t since_ms) {
+        const struct gpu_device *d = gpu_device_find(gpus_devices(gpus), name);
+        assert_non_null(d);
+        return gpus_read_mode(gpus, d, since_ms);
+}
+
+/* Begins to read the mode, as a Prepare does. Returns the time. */
+static uint64_t read_now(const char *name) {
+        run_for(1000);
+        uint64_t since = loop_now_ms(&loop);
+        assert_false(mode_read(name, since));
+        return since;
+}
+
+/* A Prepare of a GPU for which NVML fails. Nothing outside of NVML shows the failure. */
+static void prepare_lost(const char *name) {
+        read_now(name);
+        assert_true(gpus_hold(gpus));
+        until_changed();
+        assert_false(gpus_hold(gpus));
+        while (!gpus_hold(gpus))
+                until_changed();
+}
+
 static void nvml_is_queried_once_while_nothing_changes(void **state) {
         put_library();
         conf("GPU_COUNT=2\n");
@@ -268,16 +292,25 @@ static void a_missing_driver_is_reported_until_it_is_installed(void **state) {
 
 /* failure: a GPU falls off the bus -> it is withheld after three failures */
 static void a_gpu_that_fails_three_times_is_withheld(void **state) {
-        start_with("GPU_COUNT=2\n");
-        unsigned asked = sessions();
-        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
-        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
-        gpus_poll_fast(gpus, true);
-        until_changed();
-        assert_int_equal(sessions() - asked, 3);
-        assert_int_equal(gpus_devices(gpus)->n, 1);
-        assert_int_equal(gpus_devices(gpus)->n_left_out, 1);
-        assert_string_equal(gpus_get(gpus)->reason, "");
+        static const char without_mig[] = "GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetMigMode=3\n";
+        static const char *const confs[][2] = {
+                { "GPU_COUNT=2\n", "GPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n" },
+                { "GPU_COUNT=2\n", "GPU1_FAIL_nvmlDeviceGetUUID=999\n" },
+                { without_mig, "GPU1_FAIL_nvmlDeviceGetHandleByIndex=16\n" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(confs); i++) {
+                _cleanup_(freep) char *failing = xasprintf("%s%s", confs[i][0], confs[i][1]);
+                start_with(confs[i][0]);
+                unsigned asked = sessions();
+                conf(failing);
+                prepare_lost("gpu-1");
+                assert_int_equal(sessions() - asked, 4); /* the mode, and three queries of all GPUs */
+                assert_int_equal(gpus_devices(gpus)->n, 1);
+                assert_int_equal(gpus_devices(gpus)->n_left_out, 1);
+                assert_string_equal(gpus_get(gpus)->reason, "");
+                gpus_free(gpus);
+        }
+        gpus = NULL;
 }
 
 /* failure: NVML fails for a MIG device -> the device is withheld after three failures */
@@ -311,8 +344,7 @@ static void a_gpu_that_was_left_out_is_offered_when_it_answers_again(void **stat
         assert_int_equal(gpus_devices(gpus)->n, 2);
         /* The same for a GPU that was offered. */
         conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
-        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
-        until_changed();
+        prepare_lost("gpu-1");
         assert_int_equal(gpus_devices(gpus)->n, 1);
         unsigned asked = sessions(), before = changes;
         run_for(600000);
@@ -341,10 +373,9 @@ static void a_gpu_lost_beside_a_left_out_one_is_queried_three_times(void **state
         unsigned asked = sessions();
         conf("GPU_COUNT=3\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\nGPU2_FAIL_nvmlDeviceGetHandleByIndex="
              "15\n");
-        tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
-        until_changed();
+        prepare_lost("gpu-2");
         assert_int_equal(gpus_devices(gpus)->n, 1);
-        assert_int_equal(sessions() - asked, 3);
+        assert_int_equal(sessions() - asked, 4);
 }
 
 /* failure: NVML stops listing a GPU -> it is withheld after three queries, and offered when listed again */
@@ -399,7 +430,7 @@ static void until_changed_in_time(void) {
 
 static void forget(const char *path) {
         _cleanup_(freep) char *full = file_join(dir, path);
-        assert_int_equal(unlink(full), 0);
+        assert_int_equal(remove(full), 0);
 }
 
 static const char *driver_of_first(void) {
@@ -424,13 +455,14 @@ static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
         forget("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access");
         until_changed_in_time();
         assert_int_equal(gpus_devices(gpus)->n, 2);
-        /* A GPU falls off the bus and returns. */
-        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        /* A GPU is added and removed. */
+        conf("GPU_COUNT=3\n");
         tree_put(dir, "proc/driver/nvidia/gpus/1/information", "");
         until_changed_in_time();
-        assert_int_equal(gpus_devices(gpus)->n, 1);
+        assert_int_equal(gpus_devices(gpus)->n, 3);
         conf("GPU_COUNT=2\n");
-        tree_put(dir, "proc/driver/nvidia/gpus/2/information", "");
+        forget("proc/driver/nvidia/gpus/1/information");
+        forget("proc/driver/nvidia/gpus/1");
         until_changed_in_time();
         assert_int_equal(gpus_devices(gpus)->n, 2);
         /* The driver is upgraded: its library is another file. */
@@ -451,18 +483,19 @@ static void each_change_of_the_gpus_is_offered_within_35_seconds(void **state) {
 
 /* ---- the MIG mode ---- */
 
-static bool mode_read(const char *name, uint64_t since_ms) {
-        const struct gpu_device *d = gpu_device_find(gpus_devices(gpus), name);
-        assert_non_null(d);
-        return gpus_read_mode(gpus, d, since_ms);
-}
-
-/* Begins to read the mode, as a Prepare does. Returns the time. */
-static uint64_t read_now(const char *name) {
-        run_for(1000);
-        uint64_t since = loop_now_ms(&loop);
-        assert_false(mode_read(name, since));
-        return since;
+/* failure: NVML fails once for a GPU -> a Prepare of the GPU waits for the next answer and continues */
+static void a_gpu_that_fails_once_stays_offered(void **state) {
+        start_with("GPU_COUNT=2\n");
+        conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetMigMode=999\n");
+        uint64_t since = read_now("gpu-1");
+        until_changed();
+        conf("GPU_COUNT=2\n");
+        assert_false(gpus_hold(gpus));
+        until_changed();
+        assert_true(gpus_hold(gpus));
+        assert_true(mode_read("gpu-1", since));
+        assert_int_equal(gpus_devices(gpus)->n, 2);
+        assert_int_equal(sessions(), 3);
 }
 
 /* Nothing outside of NVML shows the change. */
@@ -504,10 +537,9 @@ static void a_gpu_whose_mig_mode_is_disabled_is_offered_again(void **state) {
 }
 
 static void one_read_of_the_mig_mode_serves_all_prepares_that_wait(void **state) {
-        start_with("GPU_COUNT=3\nGPU2_FAIL_nvmlDeviceGetMigMode=3\n");
+        start_with("GPU_COUNT=2\n");
         uint64_t since = read_now("gpu-0");
         assert_false(mode_read("gpu-0", since));
-        assert_true(mode_read("gpu-2", since)); /* it has no MIG mode */
         uv_run(&loop, UV_RUN_NOWAIT);
         assert_false(mode_read("gpu-1", since)); /* the read of gpu-0 has begun */
         until_changed();
@@ -532,10 +564,9 @@ static void one_session_reads_the_mig_modes_of_all_gpus_of_a_claim(void **state)
         assert_int_equal(sessions(), 2);
 }
 
-/* failure: NVML crashes, hangs or fails for the GPU -> a Prepare goes on with the known GPUs */
-static void a_prepare_goes_on_when_the_mig_mode_cannot_be_read(void **state) {
-        static const char *const confs[] = { "CRASH=1\n", "HANG=1\n",
-                                             "GPU_COUNT=1\nGPU0_FAIL_nvmlDeviceGetMigMode=999\n" };
+/* failure: NVML crashes or hangs when a Prepare reads the MIG mode -> it continues with the known GPUs */
+static void a_prepare_continues_when_nvml_crashes_or_hangs(void **state) {
+        static const char *const confs[] = { "CRASH=1\n", "HANG=1\n" };
         for (size_t i = 0; i < ARRAY_LEN(confs); i++) {
                 put_library();
                 conf("GPU_COUNT=1\n");
@@ -548,10 +579,8 @@ static void a_prepare_goes_on_when_the_mig_mode_cannot_be_read(void **state) {
                 assert_true(mode_read("gpu-0", since));
                 assert_true(gpus_hold(gpus));
                 assert_int_equal(gpus_devices(gpus)->n, 1);
-                if (i < 2) { /* the next Prepares do not wait for it */
-                        run_for(5000);
-                        assert_true(mode_read("gpu-0", loop_now_ms(&loop)));
-                }
+                run_for(5000); /* the next Prepares do not wait for it */
+                assert_true(mode_read("gpu-0", loop_now_ms(&loop)));
                 if (i == 1) { /* they do not wait while the same read still hangs */
                         run_for(70000);
                         assert_int_equal(hung, 0);
@@ -594,9 +623,10 @@ int main(int argc, char **argv) {
                 T(each_change_of_the_gpus_is_offered_within_35_seconds),
                 T(a_change_of_the_mig_mode_alone_is_noticed_by_the_next_prepare),
                 T(a_gpu_whose_mig_mode_is_disabled_is_offered_again),
+                T(a_gpu_that_fails_once_stays_offered),
                 T(one_read_of_the_mig_mode_serves_all_prepares_that_wait),
                 T(one_session_reads_the_mig_modes_of_all_gpus_of_a_claim),
-                T(a_prepare_goes_on_when_the_mig_mode_cannot_be_read),
+                T(a_prepare_continues_when_nvml_crashes_or_hangs),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

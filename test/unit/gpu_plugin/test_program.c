@@ -250,6 +250,41 @@ static void a_gpu_whose_mig_mode_was_enabled_is_refused_and_withdrawn(void **sta
         assert_int_equal(w->exit_status, 0);
 }
 
+static void watching(struct world *w, unsigned writes) {
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
+        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
+        UNTIL(w, w->writes == writes && sessions(w) == 2);
+        run_for(&w->loop, 200); /* it has begun to watch */
+}
+
+/* failure: a GPU falls off the bus and nothing else changes -> its next Prepare fails, and it is withdrawn */
+static void a_lost_gpu_is_refused_and_withdrawn(void **state) {
+        struct world *w = *state;
+        world_start(w, NULL);
+        UNTIL(w, w->writes == 1);
+        world_conf(w, "GPU_COUNT=2\nGPU0_FAIL_nvmlDeviceGetHandleByIndex=15\n");
+        struct answer a = world_ask(w, "prepare");
+        assert_int_not_equal(a.status, 0);
+        assert_non_null(strstr(a.text, "GPU 0: nvmlDeviceGetHandleByIndex"));
+        UNTIL(w, !world_offers(w, "gpu-0"));
+        assert_true(world_offers(w, "gpu-1"));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+        assert_int_equal(w->exit_status, 0);
+}
+
+/* failure: NVML cannot watch a GPU that was offered, and fails for it -> the GPU is withdrawn */
+static void a_gpu_that_fails_under_the_watch_is_withdrawn(void **state) {
+        struct world *w = *state;
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
+        watching(w, 1);
+        world_conf(w, "GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetHandleByIndex=16\n");
+        world_happens(w, "error 999\n");
+        UNTIL(w, !world_offers(w, "gpu-1"));
+        assert_true(world_offers(w, "gpu-0"));
+        world_end(w);
+}
+
 /* failure: NVML prints why it fails -> the text is in the log */
 static void output_of_nvml_is_in_the_log(void **state) {
         struct world *w = *state;
@@ -258,13 +293,6 @@ static void output_of_nvml_is_in_the_log(void **state) {
         UNTIL(w, strstr(buf_str(&w->says), "text=\"Driver/library version mismatch\""));
         assert_non_null(w->plugin);
         world_end(w);
-}
-
-static void watching(struct world *w, unsigned writes) {
-        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
-        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
-        UNTIL(w, w->writes == writes && sessions(w) == 2);
-        run_for(&w->loop, 200); /* it has begun to watch */
 }
 
 #define XID_79 "\"value\":\"79\""
@@ -577,6 +605,8 @@ int main(int argc, char **argv) {
                 T(no_pod_starts_before_the_gpus_are_watched),
                 T(a_claim_of_a_monitored_node_without_gpus_is_refused),
                 T(a_gpu_whose_mig_mode_was_enabled_is_refused_and_withdrawn),
+                T(a_lost_gpu_is_refused_and_withdrawn),
+                T(a_gpu_that_fails_under_the_watch_is_withdrawn),
                 T(output_of_nvml_is_in_the_log),
                 T(a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation),
                 T(a_health_record_may_be_unreadable_or_unwritable),
