@@ -49,7 +49,7 @@ enum { TAINTS_MAX = 3, REPORTS_MAX = 1024 };
 /* The UUID identifies the device, because another device may have its name later. */
 struct xid_report {
         TAILQ_ENTRY(xid_report) link;
-        char *uuid;
+        char *uuid; /* of a GPU or a MIG device */
         uint64_t xid;
         bool of_program;
 };
@@ -178,10 +178,11 @@ static bool concerns(const struct nvml_event *ev, const struct gpu_device *d) {
                 (ev->compute_instance < 0 || ev->compute_instance == (int64_t)d->compute_instance));
 }
 
-/* An error of a program does not replace an earlier error of the GPU. */
+/* An error of a program replaces no earlier XID. Otherwise a program that causes different errors in turn
+ * could cause a write of the file and of the slice for each of them. */
 static bool health_note(struct health *h, const char *uuid, uint64_t xid, bool of_program) {
         struct xid_report *r = health_find(h, uuid);
-        if (r && ((of_program && !r->of_program) || (r->xid == xid && r->of_program == of_program)))
+        if (r && (of_program || (r->xid == xid && !r->of_program)))
                 return false;
         if (!r) {
                 r = xnew(struct xid_report);
@@ -196,17 +197,26 @@ static bool health_note(struct health *h, const char *uuid, uint64_t xid, bool o
         return true;
 }
 
+/* An XID of the whole GPU is recorded once for the GPU: MIG may be reconfigured later. */
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
                 health_report_fn *report, void *u) {
-        bool of_program = xids_of_programs(&h->of_programs, ev->xid), any = false;
+        bool of_program = xids_of_programs(&h->of_programs, ev->xid), of_gpu = ev->gpu_instance < 0;
+        bool any = false;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct gpu_device *d = &devices->items[i];
-                if (!concerns(ev, d) || !health_note(h, d->uuid, ev->xid, of_program))
+                if (!concerns(ev, d) ||
+                    (!(any && of_gpu) && !health_note(h, of_gpu ? gpu_of(d) : d->uuid, ev->xid, of_program)))
                         continue;
                 any = true;
                 report(u, d, ev->xid, of_program);
         }
         return any;
+}
+
+/* Returns the XID of the device or of its GPU. An error of a program hides no error of the other. */
+static const struct xid_report *health_report_of(const struct health *h, const struct gpu_device *d) {
+        const struct xid_report *own = health_find(h, d->uuid), *gpus = health_find(h, gpu_of(d));
+        return gpus && (!own || own->of_program || !gpus->of_program) ? gpus : own;
 }
 
 /* ---- state across a restart ---- */
@@ -275,7 +285,7 @@ size_t health_taints(const struct health *h, const struct gpu_device *d, struct 
                      const struct offered_taint **ret) {
         struct offered_taint *t = arena_alloc(a, TAINTS_MAX * sizeof *t);
         int64_t error = health_error_of(h, d);
-        const struct xid_report *r = health_find(h, d->uuid);
+        const struct xid_report *r = health_report_of(h, d);
         size_t n = 0;
         if (error == NVML_GPU_IS_LOST)
                 t[n++] = (struct offered_taint){ GPU_TAINT_LOST, "", EFFECT_NO_SCHEDULE };

@@ -7,8 +7,8 @@
  *     gpu.nvidia.com/unmonitored              None: the GPU is not watched
  *
  * A device keeps an XID until health_forget_xids(), or until the node boots, because NVML does not report
- * that a GPU has recovered. The XID belongs to the device that NVML names, or to all devices of the GPU if
- * NVML names none. No I/O. */
+ * that a GPU has recovered. A later XID replaces it, except that of a program. The XID belongs to the device
+ * that NVML names, or to all devices of the GPU if NVML names none. No I/O. */
 #pragma once
 
 #include <stdbool.h>

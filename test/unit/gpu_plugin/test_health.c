@@ -84,6 +84,22 @@ static void watched(const char *first, int64_t error_of_first, const char *secon
         health_watched(health, &(struct nvml_watched){ gpus, 2 });
 }
 
+static int recall(const char *text, size_t n, const char *boot_id) {
+        struct xids none = { 0 };
+        struct err e;
+        health_free(health);
+        health = health_new(&none);
+        return health_restore(health, (struct str){ text, n }, boot_id, &e);
+}
+
+/* Reads the state as the next process does. */
+static void restart(const char *boot_id) {
+        struct buf b = BUF_INIT(1 << 20);
+        health_render(health, "boot-1", &b);
+        assert_int_equal(recall(b.p, b.n, boot_id), 0);
+        buf_done(&b);
+}
+
 static void gpus_have_no_taint_before_the_first_watch(void **state) {
         (void)state;
         assert_string_equal(taints(0), "");
@@ -117,12 +133,24 @@ static void an_xid_of_a_program_is_reported_and_has_no_effect(void **state) {
         (void)state;
         watched("GPU-0", 0, "GPU-1", 0);
         for (size_t i = 0; i < ARRAY_LEN(of_programs); i++) {
+                health_forget_xids(health);
                 assert_true(xid("GPU-0", of_programs[i], -1, -1));
                 assert_string_equal(taints(0),
                                     arena_printf(arena, "gpu.nvidia.com/xid=%d:None", (int)of_programs[i]));
         }
         assert_true(xid("GPU-0", 63, -1, -1));
         assert_string_equal(taints(0), "gpu.nvidia.com/xid=63:NoSchedule");
+}
+
+/* failure: programs cause different XIDs in turn, without end -> only the first one is reported */
+static void later_xids_of_programs_change_nothing(void **state) {
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_true(xid("GPU-0", 31, -1, -1));
+        for (unsigned i = 0; i < 10; i++)
+                assert_false(xid("GPU-0", i % 2 ? 31 : 43, -1, -1));
+        assert_string_equal(taints(0), "gpu.nvidia.com/xid=31:None");
+        assert_int_equal(reported, 1);
 }
 
 /* failure: an XID concerns one MIG device -> only that device is tainted */
@@ -140,6 +168,34 @@ static void an_xid_taints_the_named_mig_device_or_all(void **state) {
         assert_string_equal(taints(1), "gpu.nvidia.com/xid=79:NoSchedule");
         assert_string_equal(taints(2), "gpu.nvidia.com/xid=79:NoSchedule");
         assert_string_equal(taints(0), "");
+}
+
+/* failure: MIG is reconfigured after an XID of the GPU -> the new devices and the GPU have the taint */
+static void an_xid_of_the_gpu_outlives_its_mig_devices(void **state) {
+        static const struct gpu_device after[] = {
+                { .kind = GPU_MIG, .name = "gpu-1-mig-7g180gb-0-0", .uuid = "MIG-C", .parent_uuid = "GPU-1" },
+                { .kind = GPU_FULL, .name = "gpu-1", .uuid = "GPU-1" },
+        };
+        const struct offered_taint *t;
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 0);
+        assert_true(xid("GPU-1", 31, 2, 1));
+        assert_true(xid("GPU-1", 79, -1, -1));
+        assert_int_equal(reported, 3); /* for one device, and then for both */
+        assert_string_equal(taints(2), "gpu.nvidia.com/xid=79:NoSchedule");
+        restart("boot-1");
+        for (size_t i = 0; i < ARRAY_LEN(after); i++) {
+                assert_int_equal(health_taints(health, &after[i], arena, &t), 1);
+                assert_string_equal(t[0].value, "79");
+                assert_string_equal(t[0].effect, "NoSchedule");
+        }
+        assert_string_equal(taints(0), "");
+        /* An XID of a program on the whole GPU hides no error of a MIG device. */
+        health_forget_xids(health);
+        assert_true(xid("GPU-1", 63, 2, 1));
+        assert_true(xid("GPU-1", 31, -1, -1));
+        assert_string_equal(taints(1), "gpu.nvidia.com/xid=31:None");
+        assert_string_equal(taints(2), "gpu.nvidia.com/xid=63:NoSchedule");
 }
 
 /* failure: one GPU is lost -> only that GPU is tainted */
@@ -239,22 +295,6 @@ static void the_number_of_remembered_xids_is_limited(void **state) {
 
 /* ---- state across a restart ---- */
 
-static int recall(const char *text, size_t n, const char *boot_id) {
-        struct xids none = { 0 };
-        struct err e;
-        health_free(health);
-        health = health_new(&none);
-        return health_restore(health, (struct str){ text, n }, boot_id, &e);
-}
-
-/* Reads the state as the next process does. */
-static void restart(const char *boot_id) {
-        struct buf b = BUF_INIT(1 << 20);
-        health_render(health, "boot-1", &b);
-        assert_int_equal(recall(b.p, b.n, boot_id), 0);
-        buf_done(&b);
-}
-
 /* failure: the plugin restarts -> XIDs of this boot stay reported, and those before a reboot do not */
 static void xids_of_this_boot_outlive_the_process(void **state) {
         (void)state;
@@ -320,7 +360,9 @@ int main(void) {
                 T(gpus_have_no_taint_before_the_first_watch),
                 T(a_gpu_that_reports_an_xid_gets_no_new_pod),
                 T(an_xid_of_a_program_is_reported_and_has_no_effect),
+                T(later_xids_of_programs_change_nothing),
                 T(an_xid_taints_the_named_mig_device_or_all),
+                T(an_xid_of_the_gpu_outlives_its_mig_devices),
                 T(only_the_lost_gpu_is_tainted),
                 T(a_gpu_that_cannot_be_watched_is_reported_and_stays_usable),
                 T(the_same_answer_changes_nothing),
