@@ -377,44 +377,52 @@ static int nvml_survey_inventory(const struct nvml_library *l, const struct nvml
 
 /* ---- watching for XIDs ---- */
 
+/* The events of a session. NVML may not name a GPU that has just fallen off the bus, so its UUID is kept. */
+struct nvml_events {
+        nvml_event_set_t set;
+        struct nvml_named {
+                nvml_device_t device;
+                char uuid[NVML_UUID_MAX];
+        } gpus[INVENTORY_GPUS_MAX];
+        unsigned n;
+};
+
 /* Returns NVML's code; *ret_call is the failed call. */
 static int nvml_events_watch(const struct nvml_library *l, unsigned index, nvml_event_set_t set,
-                             char uuid[NVML_UUID_MAX], const char **ret_call) {
-        nvml_device_t device = NULL;
+                             struct nvml_named *ret, const char **ret_call) {
         uint64_t types = 0;
         *ret_call = "nvmlDeviceGetHandleByIndex";
-        int code = l->by_index(index, &device);
+        int code = l->by_index(index, &ret->device);
         if (code != NVML_OK)
                 return code;
         *ret_call = "nvmlDeviceGetUUID";
-        code = l->uuid(device, uuid, NVML_UUID_MAX);
+        code = l->uuid(ret->device, ret->uuid, sizeof ret->uuid);
         if (code != NVML_OK) {
-                uuid[0] = '\0';
+                ret->uuid[0] = '\0';
                 return code;
         }
-        nvml_library_clean(uuid, NVML_UUID_MAX);
+        nvml_library_clean(ret->uuid, sizeof ret->uuid);
         *ret_call = "nvmlDeviceGetSupportedEventTypes";
-        code = l->event_types(device, &types);
+        code = l->event_types(ret->device, &types);
         if (code == NVML_OK && !(types & NVML_EVENT_XID))
                 code = NVML_NOT_SUPPORTED;
         if (code != NVML_OK)
                 return code;
         *ret_call = "nvmlDeviceRegisterEvents";
-        return l->register_events(device, NVML_EVENT_XID, set);
+        return l->register_events(ret->device, NVML_EVENT_XID, set);
 }
 
-static void nvml_events_watch_all(const struct nvml_library *l, const struct nvml_progress *p, unsigned n,
-                                  nvml_event_set_t set, struct buf *out) {
+static void nvml_events_watch_all(const struct nvml_library *l, const struct nvml_progress *p,
+                                  struct nvml_events *v, struct buf *out) {
         struct jw w = JW(out);
         jw_obj(&w, NULL);
         jw_arr(&w, "gpus");
-        for (unsigned i = 0; i < n; i++) {
-                char uuid[NVML_UUID_MAX] = "";
+        for (unsigned i = 0; i < v->n; i++) {
                 const char *call;
                 p->gpu(p->u, i);
-                int code = nvml_events_watch(l, i, set, uuid, &call);
+                int code = nvml_events_watch(l, i, v->set, &v->gpus[i], &call);
                 jw_obj(&w, NULL);
-                jw_str(&w, "uuid", uuid);
+                jw_str(&w, "uuid", v->gpus[i].uuid);
                 jw_int(&w, "error", code);
                 if (code != NVML_OK)
                         jw_str(&w, "call", call);
@@ -427,16 +435,15 @@ static void nvml_events_watch_all(const struct nvml_library *l, const struct nvm
 /* Begins to watch, in a session that the caller has begun. Writes the result for each GPU to `out`, as
  * nvml_watched_decode() reads it. ERR_RETRY: no GPU can be watched with this library or this driver. */
 static int nvml_events_begin(const struct nvml_library *l, const struct nvml_progress *p,
-                             nvml_event_set_t *ret, struct buf *out, struct err *e) {
-        unsigned n = 0;
+                             struct nvml_events *ret, struct buf *out, struct err *e) {
         if (!l->event_set_create || (!l->event_set_wait && !l->event_set_wait_v2) || !l->event_types ||
             !l->register_events || !l->uuid)
                 return err_set(e, ERR_RETRY, NVML_FUNCTION_NOT_FOUND,
                                "this library of NVML has no functions for events");
-        if (nvml_library_check(l, "nvmlDeviceGetCount", l->count(&n), e) < 0 ||
-            nvml_library_check(l, "nvmlEventSetCreate", l->event_set_create(ret), e) < 0)
+        if (count_gpus(l, INVENTORY_GPUS_MAX, &ret->n, e) < 0 ||
+            nvml_library_check(l, "nvmlEventSetCreate", l->event_set_create(&ret->set), e) < 0)
                 return -1;
-        nvml_events_watch_all(l, p, n, *ret, out);
+        nvml_events_watch_all(l, p, ret, out);
         return 0;
 }
 
@@ -452,13 +459,25 @@ static bool nvml_events_end(const struct nvml_library *l, const char *call, int 
         return false;
 }
 
+/* Returns NVML's code. */
+static int nvml_events_name(const struct nvml_library *l, const struct nvml_events *v, nvml_device_t device,
+                            char uuid[static NVML_UUID_MAX]) {
+        for (unsigned i = 0; i < v->n; i++) {
+                if (v->gpus[i].device == device && *v->gpus[i].uuid) {
+                        memcpy(uuid, v->gpus[i].uuid, NVML_UUID_MAX);
+                        return NVML_OK;
+                }
+        }
+        return l->uuid(device, uuid, NVML_UUID_MAX);
+}
+
 /* Waits for the next event and writes its line (nvml_line.h). Returns false if it was the last line. */
-static bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set, struct buf *out) {
+static bool nvml_events_next(const struct nvml_library *l, const struct nvml_events *v, struct buf *out) {
         NVML_ROOM(struct nvml_event_data) data;
         char uuid[NVML_UUID_MAX] = "";
         memset(&data, 0, sizeof data);
-        int code = l->event_set_wait_v2 ? l->event_set_wait_v2(set, &data.v, NVML_EVENT_WAIT_MS)
-                                        : l->event_set_wait(set, &data.v, NVML_EVENT_WAIT_MS);
+        int code = l->event_set_wait_v2 ? l->event_set_wait_v2(v->set, &data.v, NVML_EVENT_WAIT_MS)
+                                        : l->event_set_wait(v->set, &data.v, NVML_EVENT_WAIT_MS);
         if (code == NVML_TIMEOUT || (code == NVML_OK && data.v.type != NVML_EVENT_XID)) {
                 nvml_event_write(&(struct nvml_event){ .kind = NVML_BEAT }, out);
                 return true;
@@ -466,7 +485,7 @@ static bool nvml_events_next(const struct nvml_library *l, nvml_event_set_t set,
         /* NVML does not name a lost GPU. The next watch finds the GPU that fails. */
         if (code != NVML_OK)
                 return nvml_events_end(l, "nvmlEventSetWait", code, out);
-        code = l->uuid(data.v.device, uuid, sizeof uuid);
+        code = nvml_events_name(l, v, data.v.device, uuid);
         if (code != NVML_OK)
                 return nvml_events_end(l, "nvmlDeviceGetUUID", code, out);
         bool named = l->event_set_wait_v2 != NULL;
@@ -584,14 +603,15 @@ static bool send_result(struct nvml_answer *a, bool ok, const struct buf *json, 
 static void nvml_worker_watch(struct worker *w, int64_t id) {
         struct buf json = BUF_INIT(NVML_LINE_MAX - NVML_QUESTION_MAX);
         struct nvml_answer a = { .id = id };
-        nvml_event_set_t set = NULL;
+        struct nvml_events events = { 0 };
         struct nvml_progress p = { report_gpu, &id };
         struct err e;
-        bool ok = nvml_worker_begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &set, &json, &e) == 0;
+        bool ok = nvml_worker_begin(w, &e) == 0 &&
+                  nvml_events_begin(&w->library, &p, &events, &json, &e) == 0;
         bool more = send_result(&a, ok, &json, &e) && ok;
         while (more) {
                 struct buf line = BUF_INIT(NVML_LINE_MAX);
-                more = nvml_events_next(&w->library, set, &line);
+                more = nvml_events_next(&w->library, &events, &line);
                 more = send_line(&line) && more;
                 buf_done(&line);
         }

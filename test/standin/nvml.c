@@ -185,7 +185,7 @@ static nvmlReturn_t init(void) {
                 users++;
                 record("begin");
                 for (unsigned i = 0; i < MAX_GPUS; i++)
-                        devices[i].index = i;
+                        devices[i] = (struct device){ .index = i };
                 look();
         }
         pthread_mutex_unlock(&lock);
@@ -325,7 +325,7 @@ nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call) 
                 return NVML_ERROR_UNINITIALIZED;
         if (!out || device < devices || device >= devices + all_gpus())
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return injected(device->index, call);
+        return device->lost ? NVML_ERROR_GPU_IS_LOST : injected(device->index, call);
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length);

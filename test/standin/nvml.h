@@ -16,6 +16,7 @@ enum {
         NVML_ERROR_NO_PERMISSION = 4,
         NVML_ERROR_NOT_FOUND = 6,
         NVML_ERROR_INSUFFICIENT_SIZE = 7,
+        NVML_ERROR_GPU_IS_LOST = 15,
         NVML_ERROR_ARGUMENT_VERSION_MISMATCH = 25,
 };
 enum { MAX_GPUS = 64 };
@@ -24,6 +25,7 @@ typedef int nvmlReturn_t;
 
 struct device {
         unsigned index;
+        bool lost; /* it has reported XID 79 in this session */
 };
 typedef struct device *nvmlDevice_t;
 

@@ -2,7 +2,7 @@
 /* Events: each line that is added to libnvidia-ml.events beside the library, after an event set was created,
  * is an event.
  *
- *     0 xid 79          of GPU 0
+ *     0 xid 79          of GPU 0, for which all further calls in this session fail
  *     0 xid 31 2 0      of compute instance 0 of its GPU instance 2
  *     error 15          the result of the waiting call
  *     hang              the waiting call never returns
@@ -21,7 +21,7 @@
 
 #include "nvml.h"
 
-enum { XID_EVENT = 8, NVML_ERROR_TIMEOUT = 10 };
+enum { XID_EVENT = 8, NVML_ERROR_TIMEOUT = 10, FALLEN_OFF_THE_BUS = 79 };
 
 /* nvmlEventData_t */
 struct event_data {
@@ -120,6 +120,7 @@ static int next(struct event_set *set, struct event_data *data) {
         if (sscanf(line, "%u xid %llu %u %u", &gpu, &xid, &gi, &ci) >= 2 && gpu < MAX_GPUS &&
             set->watched[gpu] && begin >= set->since[gpu]) {
                 *data = (struct event_data){ nvml_device(gpu), XID_EVENT, xid, gi, ci };
+                data->device->lost = data->device->lost || xid == FALLEN_OFF_THE_BUS;
                 result = NVML_SUCCESS;
         }
         return result;
