@@ -15,6 +15,7 @@
 #include "gpu_plugin/gpu_state.h"
 #include "node/ops.h"
 #include "nvidia/driver_root.h"
+#include "nvidia/nvml_session.h"
 
 /* ---- nvidia-smi ---- */
 
@@ -24,8 +25,6 @@
  * NVML has no call for the time slice, so the driver's own nvidia-smi sets both, as with the Go driver: first
  * the mode of all GPUs (`-i <uuid> -c DEFAULT`), then the slice (`compute-policy -i <uuid> --set-timeslice
  * <0..3>`). One nvidia-smi runs at a time, with a time-out. Loop thread only. */
-
-enum { TIMESLICE_TIMEOUT_MS = 20000 }; /* for each run of nvidia-smi */
 
 /* Called once, after timeslice_start() has returned. The module frees the object after the call. e NULL: all
  * GPUs are set. Otherwise e is the first failure, with the output of nvidia-smi. */
@@ -41,8 +40,10 @@ struct timeslice_options {
         const struct timeslice_gpu *gpus; /* copied */
         size_t n;
         /* True: after a failure, GPUs that were already changed are reset to the default, and the others are
-         * not changed. False: a failure does not stop the module from setting the other GPUs. */
+         * not changed. False: a failure does not stop the module from setting the other GPUs, except a
+         * time-out. */
         bool all_or_none;
+        unsigned timeout_ms; /* for each run of nvidia-smi */
         timeslice_done_fn *done;
         void *u;
 };
@@ -133,8 +134,8 @@ static int timeslice_check(const struct timeslice *t, const struct child_result 
         if (r->err)
                 *e = *r->err;
         else if (r->timed_out)
-                err_set(e, ERR_RETRY, 0, "error running nvidia-smi: it has not ended within %d s",
-                        TIMESLICE_TIMEOUT_MS / 1000);
+                err_set(e, ERR_RETRY, 0, "error running nvidia-smi: it has not ended within %u s",
+                        t->o.timeout_ms / 1000);
         else if (r->term_signal)
                 err_set(e, ERR_RETRY, 0, "error running nvidia-smi: signal %d", r->term_signal);
         else if (r->exit_status)
@@ -149,6 +150,17 @@ static int timeslice_check(const struct timeslice *t, const struct child_result 
 
 static void timeslice_next(struct timeslice *t);
 
+/* The driver hangs, and would hang at each further step. */
+static void timeslice_skip_rest(struct timeslice *t) {
+        struct buf rest = BUF_INIT(4096);
+        const struct err e = t->failed;
+        for (size_t i = sets_mode(t) ? 0 : t->at - t->n; i < t->n; i++)
+                buf_addf(&rest, " %s", t->gpus[i].uuid);
+        err_set(&t->failed, e.kind, e.code, "%s; not set:%s", e.msg, buf_str(&rest));
+        buf_done(&rest);
+        t->at = 2 * t->n;
+}
+
 static void timeslice_on_ended(void *u, const struct child_result *r) {
         struct timeslice *t = u;
         struct err e;
@@ -157,11 +169,13 @@ static void timeslice_on_ended(void *u, const struct child_result *r) {
                 t->at++;
         } else if (t->back) {
                 log_warn("cannot reset the time slice of a GPU", kv_err(&e));
-                t->at++;
+                t->at = r->timed_out ? 2 * t->n : t->at + 1;
         } else {
                 if (!t->failed.kind)
                         t->failed = e;
-                if (!t->o.all_or_none) {
+                if (!t->o.all_or_none && r->timed_out) {
+                        timeslice_skip_rest(t);
+                } else if (!t->o.all_or_none) {
                         t->at++;
                 } else if (sets_mode(t)) {
                         t->at = 2 * t->n; /* no slice has been set */
@@ -188,7 +202,7 @@ static void timeslice_next(struct timeslice *t) {
                                        NULL };
         t->child = child_run(t->loop, &(struct child_options){ .argv = sets_mode(t) ? mode : policy,
                                                                .env = t->env,
-                                                               .timeout_ms = TIMESLICE_TIMEOUT_MS,
+                                                               .timeout_ms = t->o.timeout_ms,
                                                                .max_output = OUTPUT_MAX,
                                                                .done = timeslice_on_ended,
                                                                .u = t });
@@ -245,6 +259,14 @@ bool gpu_work_slices(const struct node_request *w) {
                !w->result->admin_access;
 }
 
+/* nvidia-smi may attach all GPUs of the node while it searches for a UUID. If it is killed during this, a GPU
+ * can become unusable. So the limits are those of NVML's process. Each GPU is a device, has MIG devices, or
+ * is left out. */
+static unsigned smi_timeout_ms(const struct gpu *g) {
+        size_t gpus = g->devices ? g->devices->n + g->devices->n_left_out : INVENTORY_GPUS_MAX;
+        return NVML_LIMITS.start_ms + (unsigned)gpus * NVML_LIMITS.silent_ms;
+}
+
 static void gpu_work_start(struct gpu *g, struct op *op, const struct timeslice_gpu *gpus, size_t n,
                            const char *requests, timeslice_done_fn *done) {
         struct gpu_work *w = op->work;
@@ -258,6 +280,7 @@ static void gpu_work_start(struct gpu *g, struct op *op, const struct timeslice_
                                                                   .gpus = gpus,
                                                                   .n = n,
                                                                   .all_or_none = requests != NULL,
+                                                                  .timeout_ms = smi_timeout_ms(g),
                                                                   .done = done,
                                                                   .u = w });
 }
