@@ -64,7 +64,7 @@ struct health {
         TAILQ_HEAD(, xid_report) reports; /* the oldest first */
         size_t n_reports;
         enum { NOT_YET, WATCHED, UNWATCHED } state;
-        struct watched_gpu *gpus; /* the last answer; NOT_YET: GPUs that were lost before the start */
+        struct watched_gpu *gpus; /* the last answer, or GPUs that were lost before the start */
         size_t n_gpus, gpus_room;
 };
 
@@ -135,6 +135,10 @@ bool health_unwatched(struct health *h) {
         bool news = h->state != UNWATCHED;
         h->state = UNWATCHED;
         return news;
+}
+
+void health_stopped(struct health *h) {
+        h->state = NOT_YET;
 }
 
 bool health_settled(const struct health *h) {

@@ -46,8 +46,10 @@ void health_free(struct health *h);
 /* Record that the watch has begun or ended. Return true if the taints of a device have changed. */
 bool health_watched(struct health *h, const struct nvml_watched *w);
 bool health_unwatched(struct health *h); /* the watch has ended, or could not begin */
-/* Returns true after a call of health_watched() or health_unwatched(). Before, it is unknown whether the GPUs
- * are watched. */
+/* Records that the watch was stopped: the node has no NVIDIA driver. */
+void health_stopped(struct health *h);
+/* Returns true if health_watched() or health_unwatched() was called, and health_stopped() was not called
+ * since. Otherwise it is unknown whether the GPUs are watched. */
 bool health_settled(const struct health *h);
 /* The type of `report`, which health_xid() calls for each device for which the XID is new. health_xid()
  * returns true if the taints of a device have changed. */

@@ -159,8 +159,10 @@ struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o) {
 void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct gpu_devices *d) {
         m->devices = d;
         nvml_watch_with(m->watch, s->library, s->fingerprint);
-        if (!s->library) /* no GPU is offered, so there is nothing to watch */
+        if (!s->library) {
                 loop_timer_stop(&m->patience);
+                health_stopped(m->health);
+        }
 }
 
 void monitor_forget_xids(struct monitor *m) {

@@ -161,6 +161,13 @@ static unsigned sessions(const struct world *w) {
         return n;
 }
 
+static void watching(struct world *w, unsigned writes) {
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
+        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
+        UNTIL(w, w->writes == writes && sessions(w) == 2);
+        run_for(&w->loop, 200); /* it has begun to watch */
+}
+
 /* failure: a GPU reports an XID -> it is tainted if the feature gate is on */
 static void a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only(void **state) {
         struct world *w = *state;
@@ -218,6 +225,26 @@ static void no_pod_starts_before_the_gpus_are_watched(void **state) {
         world_end(w);
 }
 
+/* failure: the driver is removed and returns -> a Prepare waits until the GPUs are watched again */
+static void no_pod_starts_before_the_gpus_of_a_returned_driver_are_watched(void **state) {
+        struct world *w = *state;
+        _cleanup_(freep) char *library = world_path(w, "root/usr/lib64/libnvidia-ml.so.1");
+        struct answer a = { 0 };
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
+        watching(w, 1);
+        assert_int_equal(unlink(library), 0);
+        world_send(w, "prepare", "c", CLAIM_UID, &a); /* checks the GPUs */
+        UNTIL(w, !world_offers(w, "gpu-0"));
+        world_conf(w, "GPU_COUNT=2\nGPU1_SLEEP_MS_nvmlDeviceRegisterEvents=1500\n");
+        world_put_copy(w, w->files.standin, "root/usr/lib64/libnvidia-ml.so.1");
+        UNTIL(w, a.come);
+        assert_int_equal(a.status, 0);
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), "\"value\":\"79\""));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+}
+
 /* failure: all GPUs of a node are lost and their health is monitored -> a claim is refused at once */
 static void a_claim_of_a_monitored_node_without_gpus_is_refused(void **state) {
         struct world *w = *state;
@@ -248,13 +275,6 @@ static void a_gpu_whose_mig_mode_was_enabled_is_refused_and_withdrawn(void **sta
         assert_int_equal(world_ask(w, "unprepare").status, 0);
         world_end(w);
         assert_int_equal(w->exit_status, 0);
-}
-
-static void watching(struct world *w, unsigned writes) {
-        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.sessions", "");
-        world_start(w, "--feature-gates=NVMLDeviceHealthCheck=true");
-        UNTIL(w, w->writes == writes && sessions(w) == 2);
-        run_for(&w->loop, 200); /* it has begun to watch */
 }
 
 /* failure: a GPU falls off the bus and nothing else changes -> its next Prepare fails, and it is withdrawn */
@@ -603,6 +623,7 @@ int main(int argc, char **argv) {
                 T(a_configured_hook_is_searched_on_the_host),
                 T(a_gpu_that_reports_an_xid_is_tainted_with_the_gate_only),
                 T(no_pod_starts_before_the_gpus_are_watched),
+                T(no_pod_starts_before_the_gpus_of_a_returned_driver_are_watched),
                 T(a_claim_of_a_monitored_node_without_gpus_is_refused),
                 T(a_gpu_whose_mig_mode_was_enabled_is_refused_and_withdrawn),
                 T(a_lost_gpu_is_refused_and_withdrawn),
