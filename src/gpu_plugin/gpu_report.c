@@ -180,8 +180,8 @@ void gpu_report_xid(struct gpu_report *r, const struct gpu_device *d, uint64_t x
                 event_record(r->events, EVENT_NODE(r->node), EVENT_WARNING, REASON_GPU_REPORTS_XID,
                              "%s (%s) reports XID %llu, so no new pod gets it (taint " GPU_TAINT_XID
                              "): see NVIDIA's list of XIDs and the node's kernel log; it usually needs a "
-                             "reset or a reboot; after a reset: kubectl annotate resourceslices "
-                             "--field-selector spec.driver=" GPU_DRIVER
+                             "reset or a reboot; after a reset, clear the XIDs of all GPUs of the node: "
+                             "kubectl annotate resourceslices --field-selector spec.driver=" GPU_DRIVER
                              ",spec.nodeName=%s " GPU_ANNOTATION_CLEAR_XIDS "=true",
                              d->name, d->uuid, (unsigned long long)xid, r->node);
 }
