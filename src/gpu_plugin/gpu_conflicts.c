@@ -19,14 +19,14 @@ enum {
 };
 
 struct gpu_conflicts {
-        uv_loop_t *loop;
-        struct gpu_report *report;
-        /* The device plugin. */
+        struct gpu_conflicts_options o;
+        /* The Node. */
         struct kube_informer *informer;
-        char *offers; /* as last reported; NULL: not yet */
+        bool was_cordoned; /* as last notified */
+        char *offers;      /* as last reported; NULL: not yet */
         /* The container toolkit. */
         struct driver_root roots[ROOTS_MAX];
-        size_t n_roots, n_places;
+        size_t n_places;
         struct watch_file places[PLACES_MAX];
         struct loop_turn check;
         bool known, unwatched;
@@ -34,15 +34,17 @@ struct gpu_conflicts {
         char why[WHY_MAX];
 };
 
-/* ---- a device plugin ---- */
+/* ---- the Node ---- */
 
 struct node_capacity {
         struct kube_object o;
+        bool unschedulable; /* it is cordoned */
         struct jd_pair *capacity;
         size_t n_capacity;
 };
 static const struct jd_field fields[] = {
         JD_OBJ(struct node_capacity, "metadata", o.meta, kube_f_meta),
+        JD_BOOL(struct node_capacity, "spec>unschedulable", unschedulable),
         JD_MAP(struct node_capacity, "status>capacity", capacity),
         JD_END,
 };
@@ -53,9 +55,7 @@ static bool is_of_gpus(const char *resource) {
                str_starts(resource, "nvidia.com/mig-");
 }
 
-static void on_capacity(void *u, const struct kube_object *old, const struct kube_object *now) {
-        const struct node_capacity *n = (const struct node_capacity *)now;
-        struct gpu_conflicts *v = u;
+static void check_capacity(struct gpu_conflicts *v, const struct node_capacity *n) {
         struct buf offers = BUF_INIT(OFFERS_MAX);
         for (size_t i = 0; n && i < n->n_capacity; i++)
                 if (is_of_gpus(n->capacity[i].key) && !streq(n->capacity[i].value, "0"))
@@ -64,16 +64,28 @@ static void on_capacity(void *u, const struct kube_object *old, const struct kub
         if (!streq(v->offers, buf_str(&offers))) {
                 free(v->offers);
                 v->offers = xstrdup(buf_str(&offers));
-                gpu_report_device_plugin(v->report, v->offers);
+                gpu_report_device_plugin(v->o.report, v->offers);
         }
         buf_done(&offers);
 }
 
-static void on_capacity_failing(void *u, const struct kube_resource *res, const struct err *e) {
+static void gpu_conflicts_on_node(void *u, const struct kube_object *old, const struct kube_object *now) {
+        const struct node_capacity *n = (const struct node_capacity *)now;
+        struct gpu_conflicts *v = u;
+        bool cordoned = n && n->unschedulable;
+        check_capacity(v, n);
+        if (cordoned == v->was_cordoned)
+                return;
+        v->was_cordoned = cordoned;
+        v->o.cordoned(v->o.u, cordoned);
+}
+
+static void gpu_conflicts_on_failing(void *u, const struct kube_resource *res, const struct err *e) {
         const struct gpu_conflicts *v = u;
         if (e)
-                log_warn("cannot watch the Node to detect a device plugin that also gives its GPUs to pods",
-                         kv_str("node", v->report->node), kv_err(e));
+                log_warn("cannot watch the Node: it is not noticed that it is cordoned, or that a device "
+                         "plugin also gives its GPUs to pods",
+                         kv_str("node", v->o.report->node), kv_err(e));
 }
 
 /* ---- the container toolkit ---- */
@@ -93,7 +105,7 @@ static void watch_place(struct gpu_conflicts *v, const struct driver_root *root,
         struct watch_file *place = &v->places[v->n_places++];
         watch_file_stop(place);
         place->u = v;
-        if (watch_file_start_below(place, v->loop, root->here, there, on_place, &e) == 0)
+        if (watch_file_start_below(place, v->o.loop, root->here, there, on_place, &e) == 0)
                 return;
         if (!v->unwatched)
                 log_warn(
@@ -107,7 +119,7 @@ static void watch_place(struct gpu_conflicts *v, const struct driver_root *root,
 /* Watches all of them again, because folders in the paths may have been created or removed. */
 static void watch_places(struct gpu_conflicts *v) {
         v->n_places = 0;
-        for (size_t i = 0; i < v->n_roots; i++) {
+        for (size_t i = 0; i < v->o.n_roots; i++) {
                 for (const char *const *path = toolkit_paths; *path; path++)
                         watch_place(v, &v->roots[i], *path);
                 for (const char *const *path = toolkit_runtime_paths; *path; path++)
@@ -119,37 +131,34 @@ static void on_check(void *u) {
         struct gpu_conflicts *v = u;
         char why[WHY_MAX];
         watch_places(v); /* first, so that no change is missed */
-        enum toolkit_gpus answer = toolkit_gives_gpus(v->roots, v->n_roots, why, sizeof why);
+        enum toolkit_gpus answer = toolkit_gives_gpus(v->roots, v->o.n_roots, why, sizeof why);
         if (v->known && answer == v->answer && streq(why, v->why))
                 return;
         v->known = true;
         v->answer = answer;
         memcpy(v->why, why, sizeof why);
-        gpu_report_toolkit(v->report, answer, v->why);
+        gpu_report_toolkit(v->o.report, answer, v->why);
 }
 
 /* ---- both ---- */
 
-struct gpu_conflicts *gpu_conflicts_new(uv_loop_t *loop, struct kube_client *c,
-                                        const struct driver_root *roots, size_t n_roots,
-                                        struct gpu_report *report) {
+struct gpu_conflicts *gpu_conflicts_new(const struct gpu_conflicts_options *o) {
         struct gpu_conflicts *v = xnew(struct gpu_conflicts);
-        BUG_ON(n_roots > ROOTS_MAX);
-        v->loop = loop;
-        v->report = report;
-        memcpy(v->roots, roots, n_roots * sizeof *roots);
-        v->n_roots = n_roots;
-        v->informer = kube_informer_new(c, &(struct kube_informer_options){
-                                                   .res = &kube_nodes,
-                                                   .name = report->node,
-                                                   .fields = fields,
-                                                   .size = sizeof(struct node_capacity),
-                                                   .first_from_cache = true,
-                                                   .changed = on_capacity,
-                                                   .failing = on_capacity_failing,
-                                                   .u = v,
-                                           });
-        loop_turn_init(&v->check, loop, on_check, v);
+        BUG_ON(o->n_roots > ROOTS_MAX);
+        v->o = *o;
+        memcpy(v->roots, o->roots, o->n_roots * sizeof *o->roots);
+        v->o.roots = v->roots;
+        v->informer = kube_informer_new(o->kube, &(struct kube_informer_options){
+                                                         .res = &kube_nodes,
+                                                         .name = o->report->node,
+                                                         .fields = fields,
+                                                         .size = sizeof(struct node_capacity),
+                                                         .first_from_cache = true,
+                                                         .changed = gpu_conflicts_on_node,
+                                                         .failing = gpu_conflicts_on_failing,
+                                                         .u = v,
+                                                 });
+        loop_turn_init(&v->check, o->loop, on_check, v);
         loop_turn_start(&v->check);
         return v;
 }

@@ -50,6 +50,7 @@ struct plugin {
         struct gpu_report report;
         struct gpus *gpus;
         struct monitor *monitor; /* NULL: the GPUs' health is not monitored */
+        bool cordoned, used;     /* the Node is cordoned; a claim is recorded */
         struct gpu *driver;
         struct gpu_conflicts *conflicts;
         char *sys;
@@ -156,6 +157,19 @@ static void install_hook(struct plugin *p) {
 
 /* ---- the GPUs ---- */
 
+/* The watch keeps an NVML session open, which prevents an upgrade of the NVIDIA driver, a reset of a GPU and
+ * a change of the MIG mode. An administrator drains the node before that. */
+static bool may_watch(const struct plugin *p) {
+        return p->monitor && (!p->cordoned || p->used);
+}
+
+static void watch_or_not(struct plugin *p) {
+        static const struct gpus_state no_library;
+        if (p->monitor)
+                monitor_follow(p->monitor, may_watch(p) ? gpus_get(p->gpus) : &no_library,
+                               gpus_devices(p->gpus));
+}
+
 /* While the NVIDIA driver is missing, claims wait for it. A missing GPU is an error, so that the scheduler
  * can choose another node. */
 static void inform_driver(struct plugin *p) {
@@ -166,7 +180,7 @@ static void inform_driver(struct plugin *p) {
         else if (p->hook_state != HOOK_WORKS)
                 gpu_driver_set_devices(p->driver, NULL,
                                        str_or(p->hook_error, "the CDI hook is being checked"));
-        else if (p->monitor && s->library && !health_settled(monitor_health(p->monitor)))
+        else if (may_watch(p) && s->library && !health_settled(monitor_health(p->monitor)))
                 /* XIDs of a pod that starts before the watch would not be noticed. A node without GPUs to
                  * offer (library NULL) has no watch. */
                 gpu_driver_set_devices(p->driver, NULL,
@@ -197,8 +211,7 @@ static void on_gpus(void *u) {
         const struct gpus_state *s = gpus_get(p->gpus);
         const struct gpu_devices *d = gpus_devices(p->gpus);
         gpu_report_update(&p->report, s, d);
-        if (p->monitor)
-                monitor_follow(p->monitor, s, d);
+        watch_or_not(p);
         gpu_plugin_main_publish(p);
         inform_driver(p);
 }
@@ -213,6 +226,14 @@ static void on_mode_read(void *u) {
 static void gpu_plugin_main_on_health(void *u) {
         gpu_plugin_main_publish(u);
         inform_driver(u);
+}
+
+static void on_cordoned(void *u, bool yes) {
+        struct plugin *p = u;
+        p->cordoned = yes;
+        watch_or_not(p);
+        gpu_plugin_main_publish(p);
+        inform_driver(p);
 }
 
 static void on_doubt(void *u) {
@@ -278,6 +299,9 @@ static void on_refused(void *u, const char *device, const struct err *e) {
 static void gpu_plugin_main_on_recorded(void *u, const struct checkpoint *table) {
         struct plugin *p = u;
         gpu_report_foreign(&p->report, table);
+        p->used = table->claims != NULL;
+        if (p->gpus)
+                watch_or_not(p);
 }
 
 static bool gpu_plugin_main_hold(void *u) {
@@ -349,7 +373,13 @@ static void *gpu_plugin_main_start(struct node_main *m) {
         start_monitor(p);
         const struct driver_root roots[] = { m->root, { .host = "/", .here = p->host_root } };
         p->conflicts =
-                gpu_conflicts_new(&m->loop, m->kube, roots, is_folder(p->host_root) ? 2 : 1, &p->report);
+                gpu_conflicts_new(&(struct gpu_conflicts_options){ .loop = &m->loop,
+                                                                   .kube = m->kube,
+                                                                   .roots = roots,
+                                                                   .n_roots = is_folder(p->host_root) ? 2 : 1,
+                                                                   .report = &p->report,
+                                                                   .cordoned = on_cordoned,
+                                                                   .u = p });
         p->gpus = gpus_new(&m->loop, &(struct gpus_options){ .root = m->root,
                                                              .proc_driver = m->proc_driver,
                                                              .sys = p->sys,

@@ -46,7 +46,7 @@ void health_free(struct health *h);
 /* Record that the watch has begun or ended. Return true if the taints of a device have changed. */
 bool health_watched(struct health *h, const struct nvml_watched *w);
 bool health_unwatched(struct health *h); /* the watch has ended, or could not begin */
-/* Records that the watch was stopped: the node has no NVIDIA driver. */
+/* Records that the watch was stopped: the node has no NVIDIA driver, or is being prepared for work on it. */
 void health_stopped(struct health *h);
 /* Returns true if health_watched() or health_unwatched() was called, and health_stopped() was not called
  * since. Otherwise it is unknown whether the GPUs are watched. */

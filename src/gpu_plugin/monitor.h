@@ -27,7 +27,8 @@ struct monitor_options {
 
 struct monitor;
 struct monitor *monitor_new(uv_loop_t *loop, const struct monitor_options *o);
-/* Sets the GPUs to watch. The owner calls it when they have changed. `d` is borrowed until the next call. */
+/* Sets the GPUs to watch. The owner calls it when they have changed. `d` is borrowed until the next call.
+ * s->library NULL: stops the watch and closes its session. */
 void monitor_follow(struct monitor *m, const struct gpus_state *s, const struct gpu_devices *d);
 /* Forgets all XIDs, because an administrator has handled the errors. Calls changed(). */
 void monitor_forget_xids(struct monitor *m);

@@ -388,23 +388,76 @@ static void a_health_record_may_be_unreadable_or_unwritable(void **state) {
         world_end(w);
 }
 
+/* The watch of the Node reports its present state. */
+static void node_changes(struct world *w) {
+        struct buf line = BUF_INIT(4096);
+        buf_adds(&line, "{\"type\":\"MODIFIED\",\"object\":");
+        world_node(w, &line);
+        buf_adds(&line, "}\n");
+        fake_chunk(w->node_watch, buf_str(&line));
+        buf_done(&line);
+}
+
+static bool is_watched(const struct world *w) {
+        char path[64];
+        _cleanup_(freep) char *text = NULL;
+        struct err e;
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", process_pid(w->plugin),
+                 process_pid(w->plugin));
+        assert_int_equal(file_read(path, 4096, &text, NULL, &e), 0);
+        struct str rest = str_from(text), word;
+        while (str_next_field(&rest, ' ', &word)) {
+                _cleanup_(freep) char *line = NULL;
+                size_t n;
+                if (!word.n)
+                        continue;
+                snprintf(path, sizeof path, "/proc/%.*s/cmdline", (int)word.n, word.p);
+                if (file_read(path, 4096, &line, &n, &e) == 0 && memmem(line, n, "\0events", 7))
+                        return true;
+        }
+        return false;
+}
+
+/* An open session prevents an upgrade of the driver and a reset of a GPU. */
+/* failure: a monitored Node is drained -> no NVML session stays open while it is cordoned and unused */
+static void the_gpus_of_a_drained_node_are_not_watched(void **state) {
+        struct world *w = *state;
+        tree_put(w->dir, "root/usr/lib64/libnvidia-ml.events", "");
+        watching(w, 1);
+        assert_int_equal(world_ask(w, "prepare").status, 0);
+        UNTIL(w, w->node_watch);
+        w->cordoned = true;
+        node_changes(w);
+        run_for(&w->loop, 300);
+        assert_true(is_watched(w)); /* the pod still runs */
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        UNTIL(w, !is_watched(w));
+        /* A pod that tolerates the taint of the Node. */
+        assert_int_equal(world_ask(w, "prepare").status, 0);
+        UNTIL(w, is_watched(w));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        UNTIL(w, !is_watched(w));
+        w->cordoned = false;
+        node_changes(w);
+        assert_int_equal(world_ask(w, "prepare").status, 0);
+        world_happens(w, "1 xid 79\n");
+        UNTIL(w, strstr(buf_str(&w->slice), XID_79));
+        assert_int_equal(world_ask(w, "unprepare").status, 0);
+        world_end(w);
+}
+
 /* failure: a device plugin offers the node's GPUs too -> an Event and a metric report it */
 static void a_device_plugin_with_the_same_gpus_and_its_end_are_reported(void **state) {
         struct world *w = *state;
-        struct buf line = BUF_INIT(4096);
         w->capacity = "\"cpu\":\"4\",\"nvidia.com/gpu\":\"2\",\"nvidia.com/mig-1g.5gb\":\"7\"";
         world_start(w, NULL);
         UNTIL(w, w->events == 1 && w->node_watch);
         assert_non_null(strstr(w->event, "DevicePluginActive"));
         assert_non_null(strstr(w->event, "(nvidia.com/gpu: 2, nvidia.com/mig-1g.5gb: 7)"));
         w->capacity = "\"cpu\":\"4\",\"nvidia.com/gpu\":\"0\",\"nvidia.com/mig-1g.5gb\":\"0\"";
-        buf_adds(&line, "{\"type\":\"MODIFIED\",\"object\":");
-        world_node(w, &line);
-        buf_adds(&line, "}\n");
-        fake_chunk(w->node_watch, buf_str(&line));
+        node_changes(w);
         UNTIL(w, w->events == 2);
         assert_non_null(strstr(w->event, "DevicePluginInactive"));
-        buf_done(&line);
         world_end(w);
 }
 
@@ -631,6 +684,7 @@ int main(int argc, char **argv) {
                 T(output_of_nvml_is_in_the_log),
                 T(a_taint_outlives_process_and_slice_until_a_reboot_or_an_annotation),
                 T(a_health_record_may_be_unreadable_or_unwritable),
+                T(the_gpus_of_a_drained_node_are_not_watched),
                 T(a_device_plugin_with_the_same_gpus_and_its_end_are_reported),
                 T(a_default_runtime_that_gives_gpus_to_all_pods_is_reported),
                 T(readyz_names_the_missing_step),

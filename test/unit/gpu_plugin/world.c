@@ -68,11 +68,12 @@ void world_store_slice(struct world *w) {
 }
 
 void world_node(const struct world *w, struct buf *out) {
+        static unsigned rv;
         buf_addf(
                 out,
                 "{\"kind\":\"Node\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"n0\",\"uid\":\"node-uid\","
-                "\"resourceVersion\":\"%u\"},\"status\":{\"capacity\":{%s}}}",
-                20 + w->events, w->capacity);
+                "\"resourceVersion\":\"%u\"},\"spec\":{\"unschedulable\":%s},\"status\":{\"capacity\":{%s}}}",
+                20 + rv++, w->cordoned ? "true" : "false", w->capacity);
 }
 
 static void on_nodes(struct world *w, struct fake_conn *c, const struct fake_request *r) {

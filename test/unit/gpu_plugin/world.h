@@ -39,6 +39,7 @@ struct world {
         int exit_status;              /* 128 + the signal's number if a signal ended it */
         const char *results, *config; /* of the claims, as JSON */
         const char *capacity;         /* of the node, as JSON */
+        bool cordoned;                /* the node */
         const char *env[8];           /* more variables for the next process; NULL-terminated */
         const char *dra_timeout;      /* of the kubelet's calls (test/kubelet/dra_call.c); NULL: the usual */
         bool quiet;                   /* do not print the log when the process ends */
