@@ -147,14 +147,14 @@ static enum verdict is_reset(void *u, struct op *op, struct node_request *w) {
                 w->result->device, g->o.node);
 }
 
-/* The last step, so that the mode is read when nothing else prevents the Prepare. A GPU in MIG mode does not
- * work as a whole, and a GPU whose mode cannot be read may have fallen off the bus. The first call requests
- * the modes of all GPUs of the claim, so that one session of NVML reads them: in one session for each GPU,
- * the Prepare could exceed its time. After the read, known() and there() judge the new list of devices. */
-static enum verdict is_whole(void *u, struct op *op, struct node_request *w) {
+/* The last step, so that NVML is queried when nothing else prevents the Prepare. A GPU may have fallen off
+ * the bus or be in MIG mode, and a MIG device may have been replaced. The first call requests all devices of
+ * the claim, so that one session of NVML serves them: with one session for each GPU, the Prepare could exceed
+ * its time. Afterwards, known() and there() judge the new list of devices. */
+static enum verdict is_verified(void *u, struct op *op, struct node_request *w) {
         const struct gpu *g = u;
         const uint64_t now_ms = loop_now_ms(g->claims->o.loop);
-        const char *unread = NULL;
+        const char *unverified = NULL;
         if (op_prepared_before(op))
                 return VERDICT_GO;
         for (size_t i = 0; i < op->n_requests; i++) {
@@ -162,17 +162,17 @@ static enum verdict is_whole(void *u, struct op *op, struct node_request *w) {
                 struct gpu_request *own = gpu_want_of(&op->requests[i]);
                 if (!own->ready_ms)
                         own->ready_ms = now_ms;
-                if (!g->o.read_mode(g->o.u, d, own->ready_ms) && !unread)
-                        unread = d->name;
+                if (!g->o.verify(g->o.u, d, own->ready_ms) && !unverified)
+                        unverified = d->name;
         }
-        if (!unread)
+        if (!unverified)
                 return VERDICT_GO;
         op->waits_for = WAITS_FOR_GPUS;
-        return prepare_verdict_set(op, VERDICT_WAIT, "%s: the MIG mode of device %s is being read", g->o.node,
-                                   unread);
+        return prepare_verdict_set(op, VERDICT_WAIT, "%s: NVML is being queried about device %s", g->o.node,
+                                   unverified);
 }
 
-static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, is_reset, is_whole, NULL };
+static node_step_fn *const gpu_steps[] = { there, gpu_steps_who_holds, is_reset, is_verified, NULL };
 
 /* ---- requests ---- */
 
@@ -223,7 +223,7 @@ void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, co
                 claims_reevaluate(g->claims);
 }
 
-void gpu_driver_mode_read(struct gpu *g) {
+void gpu_driver_verified(struct gpu *g) {
         if (g->claims)
                 claims_reevaluate(g->claims);
 }

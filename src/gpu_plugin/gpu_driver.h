@@ -24,9 +24,9 @@ struct gpu_driver_options {
         /* Returns true if the devices of the last gpu_driver_set_devices() are still current. If it returns
          * false, the owner calls gpu_driver_set_devices() soon. */
         bool (*hold)(void *u);
-        /* Returns true if the MIG mode of this GPU has been read after `since_ms` (loop_now_ms()), or cannot
-         * be read. If it returns false, the owner calls gpu_driver_mode_read() soon. */
-        bool (*read_mode)(void *u, const struct gpu_device *d, uint64_t since_ms);
+        /* Returns true if NVML has described this device after `since_ms` (loop_now_ms()), or cannot answer.
+         * If it returns false, the owner calls gpu_driver_verified() soon. */
+        bool (*verify)(void *u, const struct gpu_device *d, uint64_t since_ms);
         /* Called when a Prepare begins to wait for gpu_driver_set_devices() (yes), or when none waits any
          * more. */
         void (*wanted)(void *u, bool yes);
@@ -45,8 +45,8 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
  * there is none. */
 void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, const char *why);
 
-/* The owner calls it when the MIG mode of GPUs has been read. */
-void gpu_driver_mode_read(struct gpu *g);
+/* The owner calls it when `verify` may return true for more devices. */
+void gpu_driver_verified(struct gpu *g);
 
 extern const struct node_driver gpu_driver;
 

@@ -216,9 +216,9 @@ static void on_gpus(void *u) {
         inform_driver(p);
 }
 
-static void on_mode_read(void *u) {
+static void on_verified(void *u) {
         struct plugin *p = u;
-        gpu_driver_mode_read(p->driver);
+        gpu_driver_verified(p->driver);
 }
 
 /* ---- their health ---- */
@@ -309,9 +309,9 @@ static bool gpu_plugin_main_hold(void *u) {
         return gpus_hold(p->gpus);
 }
 
-static bool gpu_plugin_main_read_mode(void *u, const struct gpu_device *d, uint64_t since_ms) {
+static bool gpu_plugin_main_verify(void *u, const struct gpu_device *d, uint64_t since_ms) {
         const struct plugin *p = u;
-        return gpus_read_mode(p->gpus, d, since_ms);
+        return gpus_verify(p->gpus, d, since_ms);
 }
 
 static void wanted(void *u, bool yes) {
@@ -385,7 +385,7 @@ static void *gpu_plugin_main_start(struct node_main *m) {
                                                              .sys = p->sys,
                                                              .own_dev = "/dev",
                                                              .changed = on_gpus,
-                                                             .mode_read = on_mode_read,
+                                                             .verified = on_verified,
                                                              .failed = on_nvml_failed,
                                                              .u = p });
         p->driver = gpu_driver_new(&(struct gpu_driver_options){ .node = p->flags.node,
@@ -398,7 +398,7 @@ static void *gpu_plugin_main_start(struct node_main *m) {
                                                                  .ipc_sockets = p->ipc_sockets,
                                                                  .no_gids = !p->gids,
                                                                  .hold = gpu_plugin_main_hold,
-                                                                 .read_mode = gpu_plugin_main_read_mode,
+                                                                 .verify = gpu_plugin_main_verify,
                                                                  .wanted = wanted,
                                                                  .recorded = gpu_plugin_main_on_recorded,
                                                                  .u = p });

@@ -40,7 +40,7 @@ struct gpu_request {
         enum gpu_config_kind kind;
         struct gpu_config config;
         size_t config_index;
-        uint64_t ready_ms; /* when only the MIG mode of the device remained to be checked; 0: not yet */
+        uint64_t ready_ms; /* when only `verify` remained to be checked; 0: not yet */
         const char *info; /* the record of the device; set by gpu_plan_device() */
 };
 static inline struct gpu_request *gpu_want_of(const struct node_request *w) {

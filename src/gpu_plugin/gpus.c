@@ -23,15 +23,14 @@ enum {
         TRIES_OF_A_LOST_GPU = 3,
         LEFT_OUT_MS = 60000,      /* a GPU that was left out may have been reset, and no event announces it */
         LOST_MS = 1000,           /* between queries of a lost GPU, so that it is withdrawn within 35 s */
-        MODE_PATIENCE_MS = 10000, /* how long a Prepare waits for the MIG mode of its GPUs */
-        MODE_FAILING_MS = 60000,
+        VERIFY_PATIENCE_MS = 10000, /* how long a Prepare waits for its GPUs */
+        VERIFY_FAILING_MS = 60000,
 };
 
 _Static_assert(INVENTORY_GPUS_MAX <= 64, "a bit for each GPU");
 
-/* Reads the MIG modes for Prepares. It has its own process, so that it does not wait for a query of all GPUs.
- */
-struct modes {
+/* Queries the GPUs of Prepares. It has its own process, so that it does not wait for a query of all GPUs. */
+struct verifier {
         struct nvml_client *nvml;
         struct loop_timer patience;
         struct loop_turn ask; /* one query for all GPUs that are wanted in the present turn */
@@ -56,9 +55,8 @@ struct gpus {
         uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
         size_t n_last, n_most; /* GPUs in the last answer, and the most in an answer with its fingerprint */
         uint64_t asked_ms;    /* the time of the last query */
-        uint64_t outdated_ms; /* when a read of the modes or gpus_doubt() disproved the devices; 0: they
-                                 did not */
-        struct modes modes;
+        uint64_t outdated_ms; /* when gpus_doubt() was called; 0: not since the last answer */
+        struct verifier verifier;
         struct gpus_state state;
         struct gpu_devices devices;
         char *library, *answered; /* the queried library; the library that answered, as in the state */
@@ -165,8 +163,8 @@ static void on_inventory(struct gpus *g, const struct inventory *in) {
         g->left_out = failed;
         for (size_t i = 0; i < in->n_gpus; i++)
                 if (!inventory_failed(&in->gpus[i].failure) &&
-                    g->modes.read_ms[in->gpus[i].index] < g->asked_ms)
-                        g->modes.read_ms[in->gpus[i].index] = g->asked_ms;
+                    g->verifier.read_ms[in->gpus[i].index] < g->asked_ms)
+                        g->verifier.read_ms[in->gpus[i].index] = g->asked_ms;
         g->n_last = in->n_gpus;
         g->n_most = same && g->n_most > in->n_gpus ? g->n_most : in->n_gpus;
         gpu_devices_describe(in, g->o.sys, &now);
@@ -271,7 +269,7 @@ void gpus_doubt(struct gpus *g) {
                 loop_timer_start(&g->timer, 0);
 }
 
-/* ---- the MIG modes ---- */
+/* ---- the GPUs of Prepares ---- */
 
 static const struct gpu_facts *gpus_by_index(const struct inventory *in, unsigned index) {
         for (size_t i = 0; i < in->n_gpus; i++)
@@ -280,33 +278,40 @@ static const struct gpu_facts *gpus_by_index(const struct inventory *in, unsigne
         return NULL;
 }
 
+static bool is_described(const struct gpu_facts *gpu, const struct gpu_device *d) {
+        if (!gpu || inventory_failed(&gpu->failure))
+                return false;
+        if (d->kind == GPU_FULL)
+                return gpu->mig_mode != 1 && streq(gpu->uuid, d->uuid);
+        for (size_t i = 0; i < gpu->n_mig; i++)
+                if (!inventory_failed(&gpu->mig[i].failure) && streq(gpu->mig[i].uuid, d->uuid))
+                        return true;
+        return false;
+}
+
 /* Returns true if the answer disproves a known device. */
-static bool modes_differ(const struct gpus *g, const struct inventory *in) {
+static bool verifier_disproves(const struct gpus *g, const struct inventory *in) {
         for (size_t i = 0; i < g->devices.n; i++) {
                 const struct gpu_device *d = &g->devices.items[i];
-                if (d->kind != GPU_FULL || !(g->modes.asked >> d->index & 1))
-                        continue;
-                const struct gpu_facts *now = gpus_by_index(in, d->index);
-                if (!now || inventory_failed(&now->failure) || now->mig_mode == 1 ||
-                    !streq(now->uuid, d->uuid))
+                if (g->verifier.asked >> d->index & 1 && !is_described(gpus_by_index(in, d->index), d))
                         return true;
         }
         return false;
 }
 
 /* Ends the wait of Prepares for the read. */
-static void modes_read(struct gpus *g, bool fails) {
-        struct modes *m = &g->modes;
-        m->failing_until_ms = fails ? loop_now_ms(g->loop) + MODE_FAILING_MS : 0;
+static void verifier_end(struct gpus *g, bool fails) {
+        struct verifier *m = &g->verifier;
+        m->failing_until_ms = fails ? loop_now_ms(g->loop) + VERIFY_FAILING_MS : 0;
         for (unsigned i = 0; i < INVENTORY_GPUS_MAX; i++)
                 if (m->asked >> i & 1 && m->read_ms[i] < m->asked_ms)
                         m->read_ms[i] = m->asked_ms;
         loop_timer_stop(&m->patience);
 }
 
-static void modes_ask(void *u);
+static void verifier_ask(void *u);
 
-static void modes_on_answered(void *u, const struct str *json, const struct err *error) {
+static void verifier_on_answered(void *u, const struct str *json, const struct err *error) {
         struct gpus *g = u;
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct inventory in = { 0 };
@@ -314,27 +319,27 @@ static void modes_on_answered(void *u, const struct str *json, const struct err 
         bool fails = !json || inventory_decode(*json, a, &in, &e) < 0;
         if (!json)
                 report_failure(g, error);
-        if (!fails && modes_differ(g, &in))
+        if (!fails && verifier_disproves(g, &in))
                 gpus_doubt(g);
-        modes_read(g, fails);
-        modes_ask(g);
-        g->o.mode_read(g->o.u);
+        verifier_end(g, fails);
+        verifier_ask(g);
+        g->o.verified(g->o.u);
 }
 
 /* The process is not killed: it may be initializing a GPU (nvml_session.h). */
-static void modes_on_patience(void *u) {
+static void verifier_on_patience(void *u) {
         struct gpus *g = u;
-        modes_read(g, true);
-        g->o.mode_read(g->o.u);
+        verifier_end(g, true);
+        g->o.verified(g->o.u);
 }
 
-static void modes_ask(void *u) {
+static void verifier_ask(void *u) {
         struct gpus *g = u;
-        struct modes *m = &g->modes;
+        struct verifier *m = &g->verifier;
         struct buf b = BUF_INIT(sizeof m->verb);
         if (!m->wanted || !g->answered || nvml_client_asking(m->nvml))
                 return;
-        buf_adds(&b, NVML_ASK_MIG_MODE);
+        buf_adds(&b, NVML_ASK_GPUS);
         for (unsigned i = 0; i < INVENTORY_GPUS_MAX; i++)
                 if (m->wanted >> i & 1)
                         buf_addf(&b, "%s%u", str_ends(buf_str(&b), ":") ? "" : ",", i);
@@ -343,13 +348,13 @@ static void modes_ask(void *u) {
         m->asked = m->wanted;
         m->wanted = 0;
         m->asked_ms = loop_now_ms(g->loop);
-        loop_timer_start(&m->patience, MODE_PATIENCE_MS);
-        nvml_client_ask(m->nvml, g->answered, m->verb, NVML_LIMITS, modes_on_answered, g);
+        loop_timer_start(&m->patience, VERIFY_PATIENCE_MS);
+        nvml_client_ask(m->nvml, g->answered, m->verb, NVML_LIMITS, verifier_on_answered, g);
 }
 
-bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms) {
-        struct modes *m = &g->modes;
-        if (d->kind != GPU_FULL || m->read_ms[d->index] >= since_ms)
+bool gpus_verify(struct gpus *g, const struct gpu_device *d, uint64_t since_ms) {
+        struct verifier *m = &g->verifier;
+        if (m->read_ms[d->index] >= since_ms)
                 return true;
         bool asking = nvml_client_asking(m->nvml);
         bool coming = asking && m->asked >> d->index & 1 && m->asked_ms >= since_ms;
@@ -358,7 +363,7 @@ bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_m
                 loop_turn_start(&m->ask);
         }
         uint64_t now_ms = loop_now_ms(g->loop);
-        return now_ms < m->failing_until_ms || (asking && now_ms >= m->asked_ms + MODE_PATIENCE_MS);
+        return now_ms < m->failing_until_ms || (asking && now_ms >= m->asked_ms + VERIFY_PATIENCE_MS);
 }
 
 void gpus_poll_fast(struct gpus *g, bool waiting) {
@@ -373,9 +378,9 @@ struct gpus *gpus_new(uv_loop_t *loop, const struct gpus_options *o) {
         g->loop = loop;
         g->o = *o;
         g->nvml = nvml_client_new(loop);
-        g->modes.nvml = nvml_client_new(loop);
-        loop_timer_init(&g->modes.patience, loop, modes_on_patience, g);
-        loop_turn_init(&g->modes.ask, loop, modes_ask, g);
+        g->verifier.nvml = nvml_client_new(loop);
+        loop_timer_init(&g->verifier.patience, loop, verifier_on_patience, g);
+        loop_turn_init(&g->verifier.ask, loop, verifier_ask, g);
         g->state = (struct gpus_state){ .reason = REASON_DRIVER_NOT_QUERIED,
                                         .message = "the NVIDIA driver has not answered yet" };
         loop_timer_init(&g->timer, loop, gpus_on_timer, g);
@@ -387,9 +392,9 @@ void gpus_free(struct gpus *g) {
         if (!g)
                 return;
         nvml_client_free(g->nvml);
-        nvml_client_free(g->modes.nvml);
-        loop_timer_done(&g->modes.patience);
-        loop_turn_done(&g->modes.ask);
+        nvml_client_free(g->verifier.nvml);
+        loop_timer_done(&g->verifier.patience);
+        loop_turn_done(&g->verifier.ask);
         loop_timer_done(&g->timer);
         gpu_devices_done(&g->devices);
         free(g->library);

@@ -6,10 +6,11 @@
  * while a caller waits, and in gpus_hold(). It queries NVML, in a separate process, only if the fingerprint
  * has changed, and retries after a failure.
  *
- * Two changes leave no trace outside of NVML, so the fingerprint does not contain them: a GPU falls off the
- * bus, and the MIG mode of a GPU without MIG devices. NVML has events for both, but only for an open session,
- * and an open session prevents a change of the MIG mode. So a Prepare reads the mode of its GPUs
- * (gpus_read_mode()), and a GPU that is in MIG mode without MIG devices is queried every minute.
+ * Some changes leave no trace outside of NVML, so the fingerprint does not contain them: a GPU falls off the
+ * bus, the MIG mode of a GPU without MIG devices changes, or MIG devices are replaced by others with the same
+ * IDs. NVML has events only for an open session, and an open session prevents a change of the MIG mode. So a
+ * Prepare queries its GPUs (gpus_verify()), and a GPU that is in MIG mode without MIG devices is queried
+ * every minute.
  *
  * A failed query does not mean that the GPUs are lost: the last answer stays valid until the next one. If the
  * NVIDIA driver is missing, this counts as an answer. The module removes a GPU or a MIG device from the list
@@ -26,11 +27,11 @@
 
 struct gpus_options { /* the strings are borrowed until gpus_free() */
         struct driver_root root;
-        const char *proc_driver;  /* "/proc/driver/nvidia" or its substitute */
-        const char *sys;          /* "/sys" or its substitute */
-        const char *own_dev;      /* "/dev", where the plugin creates device nodes for NVML; NULL: nowhere */
-        void (*changed)(void *u); /* the devices or the state have changed; never called inside gpus_*() */
-        void (*mode_read)(void *u); /* MIG modes have been read; never called inside gpus_*() */
+        const char *proc_driver;   /* "/proc/driver/nvidia" or its substitute */
+        const char *sys;           /* "/sys" or its substitute */
+        const char *own_dev;       /* "/dev", where the plugin creates device nodes for NVML; NULL: nowhere */
+        void (*changed)(void *u);  /* the devices or the state have changed; never called inside gpus_*() */
+        void (*verified)(void *u); /* gpus_verify() may return true now; never called inside gpus_*() */
         void (*failed)(void *u, const char *kind); /* the process that calls NVML "hung" or "crashed" */
         void *u;
 };
@@ -57,12 +58,12 @@ const struct gpu_devices *gpus_devices(const struct gpus *g);
 /* Returns true if the devices are known and the fingerprint has not changed. Otherwise a query of NVML is
  * running, and the module calls changed() after it, even if nothing has changed. */
 bool gpus_hold(struct gpus *g);
-/* Returns true if the MIG mode of this GPU, one of gpus_devices(), has been read after `since_ms`
- * (loop_now_ms()), or if NVML cannot answer: then the last answer counts. Otherwise the mode is being read,
- * and the module calls mode_read() after that. One read serves all GPUs that are requested in the same turn
- * of the loop. If the mode has changed or NVML fails for the GPU, gpus_hold() returns false until the devices
- * have been queried again. */
-bool gpus_read_mode(struct gpus *g, const struct gpu_device *d, uint64_t since_ms);
+/* Returns true if NVML has described this device, one of gpus_devices(), after `since_ms` (loop_now_ms()), or
+ * if NVML cannot answer: then the last answer counts. Otherwise NVML is queried, and the module calls
+ * verified() after that. One query serves all devices that are requested in the same turn of the loop. If a
+ * device has changed or NVML fails for it, gpus_hold() returns false until all devices have been queried
+ * again. */
+bool gpus_verify(struct gpus *g, const struct gpu_device *d, uint64_t since_ms);
 /* Queries the devices again, because NVML has failed for one of them. gpus_hold() returns false until
  * then. */
 void gpus_doubt(struct gpus *g);

@@ -44,7 +44,6 @@ static const struct jd_field f_gpu[] = {
         JD_INT(struct gpu_facts, "memory", memory_bytes),
         JD_STR(struct gpu_facts, "pci", pci_bus_id, .omit_empty = true),
         JD_STR(struct gpu_facts, "addressingMode", addressing_mode),
-        JD_BOOL(struct gpu_facts, "migCapable", mig_capable),
         JD_INT(struct gpu_facts, "migMode", mig_mode),
         JD_BOOL(struct gpu_facts, "persistenceOff", persistence_off),
         JD_LIST(struct gpu_facts, "mig", mig, struct mig_facts, f_mig),

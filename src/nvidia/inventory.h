@@ -52,7 +52,6 @@ struct gpu_facts {
         int64_t memory_bytes;           /* 0: unknown */
         const char *pci_bus_id;         /* as NVML writes it: "00000000:16:00.0" */
         const char *addressing_mode;    /* "HMM", "ATS", "None" */
-        bool mig_capable;               /* the GPU has a MIG mode, which may change */
         int64_t mig_mode;               /* 1: on */
         bool persistence_off;           /* persistence mode is off: each session attaches the GPU again */
         struct mig_facts *mig;

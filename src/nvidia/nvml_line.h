@@ -30,10 +30,10 @@
 /* Verbs. */
 #define NVML_ASK_FABRIC "fabric"       /* nvml_facts_decode() reads the answer */
 #define NVML_ASK_INVENTORY "inventory" /* inventory_decode() reads the answer */
-/* Asks for the MIG mode of some GPUs: "mig-mode:0,3", with NVML's indexes. inventory_decode() reads the
- * answer: only index, uuid, mig_capable and mig_mode are set. A GPU that no longer exists is left out. NVML
- * initializes only these GPUs, unless others are in use. */
-#define NVML_ASK_MIG_MODE "mig-mode:"
+/* Asks for some GPUs and their MIG devices: "gpus:0,3", with NVML's indexes. inventory_decode() reads the
+ * answer, which has no versions. A GPU that no longer exists is left out. NVML initializes only these GPUs,
+ * unless others are in use. */
+#define NVML_ASK_GPUS "gpus:"
 #define NVML_ASK_WATCH "watch"         /* nvml_watched_decode() reads it; only for role "events" */
 
 /* How long the worker waits for an event before it writes "beat". */

@@ -270,8 +270,8 @@ static bool ask_uuid(const struct nvml_library *l, nvml_device_t dev, struct are
 
 static void ask_mig_mode(const struct nvml_library *l, nvml_device_t dev, struct gpu_facts *r) {
         unsigned mode = 0, pending = 0;
-        r->mig_capable = ANSWERED(&r->failure, l, mig_mode, "nvmlDeviceGetMigMode", dev, &mode, &pending);
-        r->mig_mode = r->mig_capable ? mode : 0;
+        if (ANSWERED(&r->failure, l, mig_mode, "nvmlDeviceGetMigMode", dev, &mode, &pending))
+                r->mig_mode = mode;
 }
 
 static void ask_gpu(const struct nvml_library *l, nvml_device_t dev, struct arena *a, struct gpu_facts *r) {
@@ -320,17 +320,8 @@ static struct gpu_facts survey_gpu(const struct nvml_library *l, unsigned index,
         return r;
 }
 
-static struct gpu_facts survey_mig_mode_of(const struct nvml_library *l, unsigned index, struct arena *a) {
-        struct gpu_facts r = { .index = index };
-        nvml_device_t dev = NULL;
-        if (needed(&r.failure, "nvmlDeviceGetHandleByIndex", l->by_index(index, &dev)) &&
-            ask_uuid(l, dev, a, &r))
-                ask_mig_mode(l, dev, &r);
-        return r;
-}
-
-static int nvml_survey_mig_mode(const struct nvml_library *l, const struct nvml_progress *p, struct str args,
-                                struct buf *out, struct err *e) {
+static int nvml_survey_gpus(const struct nvml_library *l, const struct nvml_progress *p, struct str args,
+                            struct buf *out, struct err *e) {
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct inventory some = { .driver_version = "",
                                   .gpus = arena_alloc(a, INVENTORY_GPUS_MAX * sizeof *some.gpus) };
@@ -345,7 +336,7 @@ static int nvml_survey_mig_mode(const struct nvml_library *l, const struct nvml_
                 if (index >= n)
                         continue;
                 p->gpu(p->u, (unsigned)index);
-                some.gpus[some.n_gpus++] = survey_mig_mode_of(l, (unsigned)index, a);
+                some.gpus[some.n_gpus++] = survey_gpu(l, (unsigned)index, a);
         }
         jd_encode(inventory_fields, &some, &JW(out), NULL);
         return 0;
@@ -508,11 +499,11 @@ typedef int(survey_fn)(const struct nvml_library *l, const struct nvml_progress 
 
 /* Returns the survey of the question, and its arguments in *ret_args. */
 static survey_fn *find_survey(struct str verb, struct str *ret_args) {
-        const size_t n = sizeof NVML_ASK_MIG_MODE - 1;
+        const size_t n = sizeof NVML_ASK_GPUS - 1;
         *ret_args = (struct str){ 0 };
-        if (verb.n > n && memcmp(verb.p, NVML_ASK_MIG_MODE, n) == 0) {
+        if (verb.n > n && memcmp(verb.p, NVML_ASK_GPUS, n) == 0) {
                 *ret_args = (struct str){ verb.p + n, verb.n - n };
-                return nvml_survey_mig_mode;
+                return nvml_survey_gpus;
         }
         return str_eq(verb, STR(NVML_ASK_FABRIC))      ? nvml_survey_fabric
                : str_eq(verb, STR(NVML_ASK_INVENTORY)) ? nvml_survey_inventory
@@ -606,8 +597,8 @@ static void nvml_worker_watch(struct worker *w, int64_t id) {
         struct nvml_events events = { 0 };
         struct nvml_progress p = { report_gpu, &id };
         struct err e;
-        bool ok = nvml_worker_begin(w, &e) == 0 &&
-                  nvml_events_begin(&w->library, &p, &events, &json, &e) == 0;
+        bool ok =
+                nvml_worker_begin(w, &e) == 0 && nvml_events_begin(&w->library, &p, &events, &json, &e) == 0;
         bool more = send_result(&a, ok, &json, &e) && ok;
         while (more) {
                 struct buf line = BUF_INIT(NVML_LINE_MAX);

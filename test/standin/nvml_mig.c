@@ -108,7 +108,8 @@ nvmlReturn_t mig_uuid(nvmlDevice_t device, char *uuid, unsigned length) {
         struct mig *m = mig_of(device);
         char text[64];
 
-        snprintf(text, sizeof(text), "MIG-%08x-5a5a-4c4c-9d9d-%012x", m->gpu->index, m->slot);
+        snprintf(text, sizeof(text), "MIG-%08x-5a5a-4c4c-9d9d-%04lx%08x", m->gpu->index,
+                 gpu_number(m->gpu->index, "MIG_CREATED", 0) & 0xffff, m->slot);
         return put_text(text, uuid, length);
 }
 

@@ -76,9 +76,9 @@ static bool hold(void *u) {
         return w.holds;
 }
 
-static bool read_mode(void *u, const struct gpu_device *d, uint64_t since_ms) {
-        w.modes_wanted |= 1U << (d - gpus);
-        return !w.modes_unread;
+static bool verify(void *u, const struct gpu_device *d, uint64_t since_ms) {
+        w.verify_wanted |= 1U << (d - gpus);
+        return !w.unverified;
 }
 
 static void wanted(void *u, bool yes) {
@@ -98,7 +98,7 @@ void start(void) {
                 .hook = hook,
                 .ipc_sockets = w.ipc_sockets,
                 .hold = hold,
-                .read_mode = read_mode,
+                .verify = verify,
                 .wanted = wanted,
         });
         node_start(&gpu_driver, w.gpu);

@@ -16,8 +16,8 @@ struct gpu_claims {
         bool holds, wanted;
         bool ipc_sockets; /* for the next process */
         unsigned looks;   /* number of checks whether the known GPUs are current */
-        unsigned modes_wanted; /* the GPUs whose MIG mode was wanted: a bit for each of gpus[] */
-        bool modes_unread;
+        unsigned verify_wanted; /* the GPUs whose MIG mode was wanted: a bit for each of gpus[] */
+        bool unverified;
 };
 extern struct gpu_claims w;
 extern struct gpu_device gpus[3];

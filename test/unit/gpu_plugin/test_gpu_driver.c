@@ -201,37 +201,37 @@ static void a_gpu_in_mig_mode_is_refused_as_a_whole(void **state) {
         refused("one", "device \"gpu-1\": it is in MIG mode; node 'n0' has gpu-1-mig-1g24gb-19-0; delete");
 }
 
-static void prepare_waits_while_the_mig_mode_of_its_gpu_is_read(void **state) {
+static void prepare_waits_while_nvml_is_queried_about_its_gpu(void **state) {
         struct dra_op op;
         (void)state;
         needs_nodes();
-        w.modes_unread = true;
+        w.unverified = true;
         prepare_claim(&op, "one");
-        assert_string_equal(waiting()->msg, "n0: the MIG mode of device gpu-0 is being read");
+        assert_string_equal(waiting()->msg, "n0: NVML is being queried about device gpu-0");
         assert_true(w.wanted);
-        w.modes_unread = false;
-        gpu_driver_mode_read(w.gpu);
+        w.unverified = false;
+        gpu_driver_verified(w.gpu);
         until(&op, PREPARED);
         /* Containers that restart do not wait. */
-        w.modes_unread = true;
+        w.unverified = true;
         _cleanup_(freep) char *path = file_of(ONE);
         assert_int_equal(unlink(path), 0);
         prepared_claim("one");
         unprepared_claim("one");
 }
 
-/* failure: NVML is slow, and a claim has several GPUs -> the MIG modes of all are requested at once */
-static void prepare_requests_the_mig_modes_of_all_its_gpus_at_once(void **state) {
+/* failure: NVML is slow, and a claim has several GPUs -> all of them are requested at once */
+static void prepare_requests_all_its_gpus_at_once(void **state) {
         struct dra_op op;
         (void)state;
         needs_nodes();
         w.results = RESULT("a", "gpu-0") "," RESULT("b", "gpu-1") "," RESULT("c", "gpu-1-mig-1g24gb-19-0");
-        w.modes_unread = true;
+        w.unverified = true;
         prepare_claim(&op, "one");
-        assert_string_equal(waiting()->msg, "n0: the MIG mode of device gpu-0 is being read");
-        assert_int_equal(w.modes_wanted, 1U << 0 | 1U << 1 | 1U << 2);
-        w.modes_unread = false;
-        gpu_driver_mode_read(w.gpu);
+        assert_string_equal(waiting()->msg, "n0: NVML is being queried about device gpu-0");
+        assert_int_equal(w.verify_wanted, 1U << 0 | 1U << 1 | 1U << 2);
+        w.unverified = false;
+        gpu_driver_verified(w.gpu);
         until(&op, PREPARED);
         unprepared_claim("one");
 }
@@ -502,8 +502,8 @@ int main(void) {
                 T(prepare_waits_until_the_gpus_are_known),
                 T(a_missing_gpu_is_refused_with_the_gpus_of_the_node),
                 T(a_gpu_in_mig_mode_is_refused_as_a_whole),
-                T(prepare_waits_while_the_mig_mode_of_its_gpu_is_read),
-                T(prepare_requests_the_mig_modes_of_all_its_gpus_at_once),
+                T(prepare_waits_while_nvml_is_queried_about_its_gpu),
+                T(prepare_requests_all_its_gpus_at_once),
                 T(an_alternative_has_its_own_configuration_and_keeps_its_name),
                 T(an_invalid_configuration_is_refused_with_the_error_of_the_go_driver),
                 T(a_missing_device_node_or_library_is_named),

@@ -105,7 +105,6 @@ static void an_inventory_of_gpus_and_mig_devices(void **state) {
         assert_string_equal(g[0].pci_bus_id, "00000008:01:00.0");
         assert_string_equal(g[0].addressing_mode, "ATS");
         assert_int_equal(g[0].mig_mode, 0);
-        assert_true(g[0].mig_capable);
         assert_int_equal(g[1].minor, 5);
         assert_null(g[1].addressing_mode);
         assert_int_equal(g[2].mig_mode, 1);
@@ -197,22 +196,22 @@ static void a_gpu_whose_mig_mode_is_unknown_fails(void **state) {
         }
 }
 
-static void the_mig_modes_of_some_gpus_are_read(void **state) {
-        struct outcome o = ask_for(NVML_ASK_MIG_MODE "3,1,9",
-                                   "GPU_COUNT=4\nGPU0_CRASH_nvmlDeviceGetUUID=1\nGPU3_MIG_MODE=1\n"
+static void some_gpus_are_queried_without_the_others(void **state) {
+        struct outcome o = ask_for(NVML_ASK_GPUS "3,1,9",
+                                   "GPU_COUNT=4\nGPU0_CRASH_nvmlDeviceGetUUID=1\nGPU3_MIG=\"3g@0\"\n"
                                    "GPU1_FAIL_nvmlDeviceGetMigMode=3\n",
                                    30000);
         assert_true(o.ok && o.in.n_gpus == 2);
         assert_int_equal(o.in.gpus[0].index, 3);
         assert_true(str_starts(o.in.gpus[0].uuid, "GPU-"));
-        assert_true(o.in.gpus[0].mig_capable);
         assert_int_equal(o.in.gpus[0].mig_mode, 1);
-        assert_false(o.in.gpus[1].mig_capable);
+        assert_int_equal(o.in.gpus[0].n_mig, 1);
+        assert_true(str_starts(o.in.gpus[0].mig[0].uuid, "MIG-"));
         assert_int_equal(o.in.gpus[1].mig_mode, 0);
-        o = ask_for(NVML_ASK_MIG_MODE "0", "GPU_COUNT=1\nFAIL_nvmlDeviceGetMigMode=999\n", 30000);
+        o = ask_for(NVML_ASK_GPUS "0", "GPU_COUNT=1\nFAIL_nvmlDeviceGetMigMode=999\n", 30000);
         assert_true(o.ok && o.in.n_gpus == 1);
         assert_string_equal(o.in.gpus[0].failure.call, "nvmlDeviceGetMigMode");
-        o = ask_for(NVML_ASK_MIG_MODE "0,x", "GPU_COUNT=1\n", 30000);
+        o = ask_for(NVML_ASK_GPUS "0,x", "GPU_COUNT=1\n", 30000);
         assert_false(o.ok);
         assert_non_null(strstr(o.err.msg, "invalid index"));
 }
@@ -357,7 +356,7 @@ int main(int argc, char **argv) {
                 T(no_session_is_left_open),
                 T(a_failing_call_loses_one_device_or_one_attribute),
                 T(a_gpu_whose_mig_mode_is_unknown_fails),
-                T(the_mig_modes_of_some_gpus_are_read),
+                T(some_gpus_are_queried_without_the_others),
                 T(a_call_that_hangs_or_crashes_ends_the_process),
                 T(the_time_limit_applies_to_each_gpu),
                 T(the_gpu_at_which_nvml_hangs_is_named),
