@@ -18,7 +18,6 @@ static bool is_unserved(const struct err *e) {
 struct pod_groups {
         struct controller *c;
         size_t version; /* an index of pod_group_resources */
-        bool served;    /* the API server has listed PodGroups */
         struct kube_call *probe;
         struct loop_timer retry;
 };
@@ -199,10 +198,10 @@ static void pod_groups_on_synced(void *u) {
         kube_informer_each(c->caches.cds, queue_kept, c);
 }
 
-/* A proxy may answer 404, too. So if PodGroups were served before, the API server is asked again soon. */
-static void try_later(struct pod_groups *g, bool unserved) {
+/* A proxy may answer 404, too. */
+static void try_later(struct pod_groups *g) {
         g->version = 0;
-        loop_timer_start(&g->retry, unserved && !g->served ? POD_GROUPS_RETRY_MS : POD_GROUPS_FAILED_MS);
+        loop_timer_start(&g->retry, POD_GROUPS_RETRY_MS);
         pod_groups_on_synced(g);
 }
 
@@ -217,7 +216,7 @@ static void pod_groups_on_failing(void *u, const struct kube_resource *res, cons
         if (!is_unserved(e))
                 return;
         kube_informer_free(TAKE(g->c->caches.pod_groups));
-        try_later(g, true);
+        try_later(g);
 }
 
 static void pod_groups_begin_watch(struct pod_groups *g, const struct kube_resource *res) {
@@ -241,16 +240,15 @@ static void on_probed(void *u, yyjson_val *obj, const struct err *e) {
         const struct kube_resource *res = pod_group_resources[g->version];
         g->probe = NULL;
         if (!e) {
-                g->served = true;
                 pod_groups_begin_watch(g, res);
         } else if (is_unserved(e) && pod_group_resources[++g->version]) {
                 pod_groups_probe(g);
         } else if (is_unserved(e)) {
                 log_v(2, "the API server serves no PodGroups, so no claim is reserved for one");
-                try_later(g, true);
+                try_later(g);
         } else {
                 log_warn("cannot list PodGroups, so the scheduler reserves their claims", kv_err(e));
-                try_later(g, false);
+                try_later(g);
         }
 }
 

@@ -18,11 +18,8 @@
 
 #include "controller/records.h"
 
-enum {
-        POD_GROUPS_RETRY_MS = 600000, /* until the API server is asked again whether it serves PodGroups */
-        POD_GROUPS_FAILED_MS =
-                60000 /* the same, if it served them before, has not answered, or has refused */
-};
+/* The time until the API server is asked again whether it serves PodGroups. */
+enum { POD_GROUPS_RETRY_MS = 60000 };
 
 /* Begins the watch if this ComputeDomain needs it. A change queues the claims that the PodGroup names, and
  * the ComputeDomains of those that are for one node. */

@@ -208,10 +208,24 @@ static void groups_are_watched_again_after_a_404_of_a_proxy(void **state) {
         RUN_UNTIL(&w->l.loop, w->of_groups);
         w->behind_proxy = true;
         fake_end(w->of_groups);
-        run_for(&w->l.loop, POD_GROUPS_FAILED_MS * 3 / 2);
+        run_for(&w->l.loop, POD_GROUPS_RETRY_MS * 3 / 2);
         w->behind_proxy = false;
         w->of_groups = NULL;
-        run_for(&w->l.loop, POD_GROUPS_FAILED_MS);
+        run_for(&w->l.loop, POD_GROUPS_RETRY_MS);
+        assert_non_null(w->of_groups);
+}
+
+/* failure: a proxy answers 404 for PodGroups when a controller becomes the leader -> they are watched soon */
+static void groups_are_watched_after_a_404_to_a_new_leader(void **state) {
+        struct world *w = *state;
+        leading_set_mode(&w->l, "HostManagedIMEX=true", "channel");
+        w->more = SHARES;
+        w->behind_proxy = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, POD_GROUPS_RETRY_MS / 2);
+        assert_null(w->of_groups);
+        w->behind_proxy = false;
+        run_for(&w->l.loop, POD_GROUPS_RETRY_MS);
         assert_non_null(w->of_groups);
 }
 
@@ -345,6 +359,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_group_that_names_a_claim_is_reported_at_once, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(groups_are_watched_again_after_a_404_of_a_proxy, setup,
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(groups_are_watched_after_a_404_to_a_new_leader, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(a_group_that_is_listed_with_its_claim_is_reported_once, setup,
                                                 leading_teardown),
