@@ -218,10 +218,10 @@ static const char *assignments_join(const char *const *names, size_t n, struct a
 static const char *explain_recount(const struct assignment *r, bool vanished, struct arena *a) {
         if (!r->recount)
                 return vanished
-                               ? "Nodes were deleted, and IMEX may still run on them. This object is too new "
-                                 "to be known to list their assignments. No node gets an assignment until "
-                                 "IMEX has stopped there, normally within a minute after their daemon Pods "
-                                 "are deleted"
+                               ? "Nodes were deleted, and IMEX may still run on them. The controller has "
+                                 "known this object for less than two minutes, so it may not list their "
+                                 "assignments. No node gets an assignment until IMEX has stopped there, "
+                                 "normally within a minute after their daemon Pods are deleted"
                                : NULL;
         if (!r->n_silent)
                 return "The object may lack assignments, because it or etcd was restored, or it was deleted. "

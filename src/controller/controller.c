@@ -137,6 +137,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .memory = { .missing_nodes = first_seen_new(FORGET_S),
                             .vanished = first_seen_new(FORGET_S),
                             .known = first_seen_new(0),
+                            .reporting = first_seen_new(0),
                             .releasing = first_seen_new(FORGET_S),
                             .empty = first_seen_new(FORGET_S),
                             .brought = first_seen_new(RACKS_EMPTY_S),
@@ -200,6 +201,7 @@ void controller_stop(struct controller *c) {
         first_seen_free(c->memory.missing_nodes);
         first_seen_free(c->memory.vanished);
         first_seen_free(c->memory.known);
+        first_seen_free(c->memory.reporting);
         first_seen_free(c->memory.releasing);
         first_seen_free(c->memory.empty);
         first_seen_free(c->memory.brought);

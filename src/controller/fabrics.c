@@ -288,6 +288,15 @@ static void queue_owners(struct controller *c, const struct compute_domain_fabri
                         records_queue_domain(c, f->domains[i].owner.uid);
 }
 
+static bool fabrics_queue_owners(void *u, const struct kube_object *o) {
+        queue_owners(u, (const struct compute_domain_fabric *)o);
+        return true;
+}
+
+void fabrics_queue_owners_on(struct controller *c, const char *node) {
+        kube_informer_each_with(c->caches.fabrics, node, fabrics_queue_owners, c);
+}
+
 /* A node keeps its daemon while the object lists an assignment for it. */
 static void queue_assigned(struct controller *c, const struct compute_domain_fabric *f) {
         for (size_t i = 0; f && i < f->n_domains; i++)

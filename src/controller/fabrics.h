@@ -19,6 +19,8 @@ void fabrics_queue_of_node(struct controller *c, const char *node);
 /* The fabric objects that list an assignment or a removal of the node, even if it is in another partition. */
 void fabrics_queue_listing(struct controller *c, const char *node);
 void fabrics_queue_of_domain(struct controller *c, const char *uid);
+/* Queues the ComputeDomains that own a channel or an IMEX domain in the fabric objects with this node. */
+void fabrics_queue_owners_on(struct controller *c, const char *node);
 /* Call these when the Pod of a plugin, with its report, has changed, and when a fabric object itself has
  * changed. */
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is);

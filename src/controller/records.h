@@ -178,6 +178,8 @@ struct controller_memory {
                                              ID>/<node>", see records_vanished() */
         struct first_seen *known; /* fabric objects by UID, and what records_seen() records; forgotten only
                                      with the objects */
+        struct first_seen *reporting; /* nodes whose plugin has reported its channels to this process;
+                                         forgotten only with the Nodes */
         struct first_seen *releasing; /* entries of fabric objects that are being released, see fabrics.c */
         struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct controller_paused *paused; /* keys with removals that are paused until no cache is stale */

@@ -219,16 +219,8 @@ const struct claim_record *shared_claims_of_another(const struct controller *c,
         return r && r->owner && !streq(r->owner, cd->o.meta.uid) ? r : NULL;
 }
 
-static bool find_report(void *u, const struct kube_object *o) {
-        bool *found = u;
-        *found = ((const struct plugin_pod *)o)->host_channels;
-        return !*found;
-}
-
 static bool is_silent(const struct controller *c, const char *node) {
-        bool reports = false;
-        kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, find_report, &reports);
-        return !reports && records_node(c, node);
+        return !first_seen_get(c->memory.reporting, node) && records_node(c, node);
 }
 
 struct unreported {

@@ -18,6 +18,7 @@ void shared_claims_queue_all(struct controller *c);
  * ComputeDomain, normally for an earlier one with the same name; NULL: the cache shows none. */
 const struct claim_record *shared_claims_of_another(const struct controller *c,
                                                     const struct compute_domain *cd);
-/* Returns whether no plugin of a Node reports, and the ComputeDomain has a channel in its partition: pods of
- * the node may use it by a shared claim, but a controller that has just started does not know that. */
+/* Returns whether this controller has had no report of a Node's plugin since it started, and the
+ * ComputeDomain has a channel in the Node's partition: then pods of the node may use it by a shared claim.
+ * When the plugin reports, or the Node is deleted, the ComputeDomain is queued. */
 bool shared_claims_may_be_used(const struct controller *c, const char *uid);

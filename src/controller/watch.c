@@ -130,8 +130,16 @@ static void note_used(struct controller *c, const char *node) {
         if (!node || !mode_assigns_channels(c->mode) || !c->caches.plugins)
                 return;
         kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, read_used, &x);
-        if (x.reported || !records_node(c, node))
-                allocations_used(c->allocations, node, x.uids, x.n, use_changed, c);
+        bool exists = records_node(c, node), had = first_seen_get(c->memory.reporting, node);
+        if (!x.reported && exists)
+                return;
+        allocations_used(c->allocations, node, x.uids, x.n, use_changed, c);
+        if (x.reported)
+                first_seen_at(c->memory.reporting, node, clock_mono_s());
+        else
+                first_seen_forget(c->memory.reporting, node);
+        if (!had || !exists)
+                fabrics_queue_owners_on(c, node);
 }
 
 /* ---- changes ---- */

@@ -83,7 +83,7 @@ static void a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object(void **st
         leading_start(&w->l);
         run_for(&w->l.loop, 500);
         assert_null(strstr(w->fabric, ASSIGNS));
-        assert_non_null(strstr(w->fabric, "This object is too new to be known to list their assignments"));
+        assert_non_null(strstr(w->fabric, "has known this object for less than two minutes"));
         assert_in_range(records_vanished_left(&w->l.c, CLIQUE, clock_mono_s()), 50, 60);
         assert_int_equal(records_vanished_left(&w->l.c, ELSEWHERE, clock_mono_s()), 0);
 }
