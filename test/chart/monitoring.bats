@@ -21,7 +21,10 @@ recorded=$checkout/test/alerts
 @test "a PodMonitor needs endpoints that other pods can reach" {
 	local monitor=(--set metrics.podMonitor.enabled=true)
 	refused 'Prometheus cannot reach controller.metrics.httpEndpoint "127.0.0.1:8080"' "${monitor[@]}" --set controller.metrics.httpEndpoint=127.0.0.1:8080
-	refused 'Prometheus cannot reach kubeletPlugin.metrics.computeDomainHttpEndpoint ""' "${monitor[@]}" --set kubeletPlugin.metrics.computeDomainHttpEndpoint=
+	render "${monitor[@]}" --set resources.gpus.enabled=true --set kubeletPlugin.metrics.computeDomainHttpEndpoint=
+	is 'named("PodMonitor"; "compute-domains-kubelet-plugin").spec.podMetricsEndpoints | map(.port) == ["gpu-metrics"]'
+	render "${monitor[@]}" --set controller.metrics.httpEndpoint=
+	is 'kind("PodMonitor") | map(.metadata.name) == ["compute-domains-kubelet-plugin"]'
 	refused 'Prometheus cannot reach kubeletPlugin.metrics.gpuHttpEndpoint "10.0.0.1:8080"' "${monitor[@]}" \
 		--set resources.gpus.enabled=true --set kubeletPlugin.metrics.gpuHttpEndpoint=10.0.0.1:8080
 	render "${monitor[@]}" --set kubeletPlugin.metrics.gpuHttpEndpoint=10.0.0.1:8080
