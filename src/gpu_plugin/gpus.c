@@ -21,8 +21,8 @@ enum {
         RETRY_MS = 5000,
         SETTLE_MS = 1000,
         TRIES_OF_A_LOST_GPU = 3,
-        LEFT_OUT_MS = 60000,      /* a GPU that was left out may have been reset, and no event announces it */
-        LOST_MS = 1000,           /* between queries of a lost GPU, so that it is withdrawn within 35 s */
+        LEFT_OUT_MS = 60000, /* a GPU that was left out may have been reset, and no event announces it */
+        LOST_MS = 1000,      /* between queries of a lost GPU, so that it is withdrawn within 35 s */
         VERIFY_PATIENCE_MS = 10000, /* how long a Prepare waits for its GPUs */
         VERIFY_FAILING_MS = 60000,
 };
@@ -48,14 +48,16 @@ struct gpus {
         struct nvml_client *nvml;
         struct loop_timer timer;
         bool waiting, settling;
-        bool owed;            /* a caller of gpus_hold() waits for changed() */
-        uint64_t held;        /* fingerprint of the known devices; 0: none are known */
-        uint64_t seen, asked; /* fingerprints at the last check, and at the last query of NVML */
-        unsigned lost;        /* answers in a row in which an offered GPU failed or was missing */
-        uint64_t left_out;    /* GPUs that are left out because they failed: a bit for each index */
+        bool owed;             /* a caller of gpus_hold() waits for changed() */
+        uint64_t held;         /* fingerprint of the known devices; 0: none are known */
+        uint64_t seen, asked;  /* fingerprints at the last check, and at the last query of NVML */
+        unsigned lost;         /* answers in a row in which an offered GPU failed or was missing */
+        uint64_t left_out;     /* GPUs that are left out because they failed: a bit for each index */
         size_t n_last, n_most; /* GPUs in the last answer, and the most in an answer with its fingerprint */
-        uint64_t asked_ms;    /* the time of the last query */
-        uint64_t outdated_ms; /* when gpus_doubt() was called; 0: not since the last answer */
+        uint64_t asked_ms;     /* the time of the last query */
+        uint64_t outdated_ms;  /* when gpus_doubt() was called; 0: not since the last query of all GPUs */
+        bool disproved; /* an answer since then has disproved a known device, so a failed query leaves the
+                           devices outdated */
         struct verifier verifier;
         struct gpus_state state;
         struct gpu_devices devices;
@@ -94,6 +96,12 @@ static void gpus_notify(struct gpus *g, bool news) {
         g->o.changed(g->o.u);
 }
 
+/* The known devices are not outdated. */
+static void gpus_trust(struct gpus *g) {
+        g->outdated_ms = 0;
+        g->disproved = false;
+}
+
 /* Takes the devices. */
 static void gpus_answer(struct gpus *g, struct gpu_devices *now, const char *reason, const char *message) {
         bool news = !g->state.known || !streq(g->state.reason, reason) || !streq(g->state.message, message) ||
@@ -102,7 +110,7 @@ static void gpus_answer(struct gpus *g, struct gpu_devices *now, const char *rea
         g->devices = *now;
         g->held = g->asked;
         if (g->asked_ms >= g->outdated_ms)
-                g->outdated_ms = 0;
+                gpus_trust(g);
         free(g->answered);
         g->answered = *reason ? NULL : xstrdup(g->library);
         g->state = (struct gpus_state){
@@ -116,12 +124,14 @@ static void no_driver(struct gpus *g, const char *reason, const struct err *e) {
         struct gpu_devices none = { 0 };
         g->lost = 0;
         g->left_out = 0;
-        g->outdated_ms = 0;
+        gpus_trust(g);
         gpus_answer(g, &none, reason, e->msg);
 }
 
 static void gpus_no_answer(struct gpus *g, const struct err *e) {
         g->state.failures++;
+        if (!g->disproved)
+                gpus_trust(g);
         snprintf(g->state.error, sizeof g->state.error, "%s", e->msg);
         if (!g->state.known) {
                 g->state.reason = REASON_DRIVER_NOT_READY;
@@ -278,25 +288,36 @@ static const struct gpu_facts *gpus_by_index(const struct inventory *in, unsigne
         return NULL;
 }
 
-static bool is_described(const struct gpu_facts *gpu, const struct gpu_device *d) {
+enum opinion { CONFIRMED, UNKNOWN, DISPROVED };
+
+/* UNKNOWN: NVML failed for the device, or did not list its GPU. */
+static enum opinion opinion_on(const struct gpu_device *d, const struct gpu_facts *gpu) {
+        enum opinion without = DISPROVED;
         if (!gpu || inventory_failed(&gpu->failure))
-                return false;
+                return UNKNOWN;
         if (d->kind == GPU_FULL)
-                return gpu->mig_mode != 1 && streq(gpu->uuid, d->uuid);
-        for (size_t i = 0; i < gpu->n_mig; i++)
-                if (!inventory_failed(&gpu->mig[i].failure) && streq(gpu->mig[i].uuid, d->uuid))
-                        return true;
-        return false;
+                return gpu->mig_mode != 1 && streq(gpu->uuid, d->uuid) ? CONFIRMED : DISPROVED;
+        for (size_t i = 0; i < gpu->n_mig; i++) {
+                if (inventory_failed(&gpu->mig[i].failure))
+                        without = UNKNOWN;
+                else if (streq(gpu->mig[i].uuid, d->uuid))
+                        return CONFIRMED;
+        }
+        return without;
 }
 
-/* Returns true if the answer disproves a known device. */
-static bool verifier_disproves(const struct gpus *g, const struct inventory *in) {
+/* Doubts the known devices that the answer does not confirm. */
+static void verifier_judge(struct gpus *g, const struct inventory *in) {
         for (size_t i = 0; i < g->devices.n; i++) {
                 const struct gpu_device *d = &g->devices.items[i];
-                if (g->verifier.asked >> d->index & 1 && !is_described(gpus_by_index(in, d->index), d))
-                        return true;
+                if (!(g->verifier.asked >> d->index & 1))
+                        continue;
+                enum opinion o = opinion_on(d, gpus_by_index(in, d->index));
+                if (o != CONFIRMED)
+                        gpus_doubt(g);
+                if (o == DISPROVED)
+                        g->disproved = true;
         }
-        return false;
 }
 
 /* Ends the wait of Prepares for the read. */
@@ -319,8 +340,8 @@ static void verifier_on_answered(void *u, const struct str *json, const struct e
         bool fails = !json || inventory_decode(*json, a, &in, &e) < 0;
         if (!json)
                 report_failure(g, error);
-        if (!fails && verifier_disproves(g, &in))
-                gpus_doubt(g);
+        if (!fails)
+                verifier_judge(g, &in);
         verifier_end(g, fails);
         verifier_ask(g);
         g->o.verified(g->o.u);

@@ -61,11 +61,11 @@ bool gpus_hold(struct gpus *g);
 /* Returns true if NVML has described this device, one of gpus_devices(), after `since_ms` (loop_now_ms()), or
  * if NVML cannot answer: then the last answer counts. Otherwise NVML is queried, and the module calls
  * verified() after that. One query serves all devices that are requested in the same turn of the loop. If a
- * device has changed or NVML fails for it, gpus_hold() returns false until all devices have been queried
- * again. */
+ * device has changed, gpus_hold() returns false until NVML has described all devices again. If NVML fails for
+ * it, gpus_doubt() applies. */
 bool gpus_verify(struct gpus *g, const struct gpu_device *d, uint64_t since_ms);
-/* Queries the devices again, because NVML has failed for one of them. gpus_hold() returns false until
- * then. */
+/* Queries the devices again, because NVML has failed for one of them. gpus_hold() returns false until that
+ * query has ended. If it fails, the last answer stays valid. */
 void gpus_doubt(struct gpus *g);
 /* Sets whether a caller waits until gpus_hold() returns true. If so, the fingerprint is taken more often. */
 void gpus_poll_fast(struct gpus *g, bool waiting);

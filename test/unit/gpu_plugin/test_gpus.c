@@ -611,6 +611,48 @@ static void a_prepare_continues_when_nvml_crashes_or_hangs(void **state) {
         gpus = NULL;
 }
 
+/* failure: NVML fails for one GPU, then crashes or hangs -> a Prepare of another GPU continues */
+static void a_failing_gpu_delays_no_other_while_nvml_crashes_or_hangs(void **state) {
+        static const char *const confs[] = { "CRASH=1\n", "HANG=1\n" };
+        for (size_t i = 0; i < ARRAY_LEN(confs); i++) {
+                start_with("GPU_COUNT=2\n");
+                conf("GPU_COUNT=2\nGPU1_FAIL_nvmlDeviceGetMigMode=999\n");
+                verify_now("gpu-1");
+                until_changed();
+                conf(confs[i]); /* perhaps after the next query has begun, which then finds the failure again
+                                 */
+                while (!gpus_get(gpus)->failures) {
+                        assert_false(gpus_hold(gpus));
+                        until_changed();
+                }
+                assert_true(gpus_hold(gpus));
+                uint64_t since = verify_now("gpu-0");
+                while (!verified("gpu-0", since) || !gpus_hold(gpus))
+                        until_changed();
+                assert_int_equal(gpus_devices(gpus)->n, 2);
+                gpus_free(gpus);
+        }
+        gpus = NULL;
+}
+
+/* failure: an answer of NVML disproves a device, then NVML crashes -> Prepares wait for the next answer */
+static void prepares_wait_while_a_disproved_device_is_listed(void **state) {
+        start_with("GPU_COUNT=2\n");
+        conf("GPU_COUNT=2\nGPU1_MIG_MODE=1\nGPU0_CRASH_nvmlDeviceGetName=1\n");
+        verify_now("gpu-1");
+        until_changed();
+        for (unsigned i = 0; i < GPUS_STALE; i++) {
+                assert_false(gpus_hold(gpus));
+                until_changed();
+        }
+        assert_int_equal(gpus_get(gpus)->failures, GPUS_STALE);
+        assert_false(gpus_hold(gpus));
+        conf("GPU_COUNT=2\nGPU1_MIG_MODE=1\n");
+        while (!gpus_hold(gpus))
+                until_changed();
+        assert_int_equal(gpus_devices(gpus)->n, 1);
+}
+
 int main(int argc, char **argv) {
         if (argc > 2 && strcmp(argv[1], NVML_WORKER) == 0)
                 return nvml_worker_main(argc - 2, argv + 2);
@@ -643,6 +685,8 @@ int main(int argc, char **argv) {
                 T(one_query_serves_all_prepares_that_wait),
                 T(one_session_queries_all_gpus_of_a_claim),
                 T(a_prepare_continues_when_nvml_crashes_or_hangs),
+                T(a_failing_gpu_delays_no_other_while_nvml_crashes_or_hangs),
+                T(prepares_wait_while_a_disproved_device_is_listed),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
