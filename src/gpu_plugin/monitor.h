@@ -19,8 +19,9 @@ struct monitor_options {
         /* Called when the taints may have changed, but never inside a function of this module except
          * monitor_forget_xids(). */
         void (*changed)(void *u);
-        /* Called when NVML cannot watch a GPU, unless the GPU is lost, which has a taint: perhaps NVML fails
-         * for every use of the GPU. Never called inside a function of this module. */
+        /* Called when the taints may have changed and NVML cannot watch a GPU: perhaps NVML fails for every
+         * use of the GPU. Not called for a lost GPU, which has a taint, or for a GPU that works but has no
+         * events for XIDs (NVML_NOT_SUPPORTED). Never called inside a function of this module. */
         void (*doubt)(void *u);
         void *u;
 };
