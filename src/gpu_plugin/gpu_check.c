@@ -177,7 +177,7 @@ static void check_gpus(struct check_list *l, const struct gpu_check_options *o, 
         check_slice_compare(l, &o->node, NULL, n_devices);
 }
 
-static void on_hook(void *u, const char *problem) {
+static void on_hook(void *u, const char *problem, bool no_profiles) {
         struct check_list *l = u;
 
         if (*problem)

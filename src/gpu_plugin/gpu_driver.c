@@ -223,6 +223,10 @@ void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, co
                 claims_reevaluate(g->claims);
 }
 
+void gpu_driver_set_no_profiles(struct gpu *g) {
+        g->no_profiles = true;
+}
+
 void gpu_driver_verified(struct gpu *g) {
         if (g->claims)
                 claims_reevaluate(g->claims);

@@ -45,6 +45,9 @@ struct gpu *gpu_driver_new(const struct gpu_driver_options *o);
  * there is none. */
 void gpu_driver_set_devices(struct gpu *g, const struct gpu_devices *devices, const char *why);
 
+/* The owner calls it before it sets devices, if the hook lacks HOOK_PROFILE_COMMAND (gpu_hook.h). */
+void gpu_driver_set_no_profiles(struct gpu *g);
+
 /* The owner calls it when `verify` may return true for more devices. */
 void gpu_driver_verified(struct gpu *g);
 

@@ -232,7 +232,7 @@ static size_t make_hooks(const struct gpu_edits_options *o, const struct driver_
         struct args graphics = command(o, "create-symlinks", a), libraries = graphics,
                     compat = command(o, "enable-cuda-compat", a), cache = command(o, "update-ldcache", a),
                     modify = command(o, "disable-device-node-modification", a),
-                    profile = command(o, "update-application-profile", a);
+                    profile = command(o, HOOK_PROFILE_COMMAND, a);
         size_t n = 0, bare = graphics.n;
         libraries = command(o, "create-symlinks", a);
         link_graphics(files, o->driver_version, &graphics);
@@ -256,7 +256,8 @@ static size_t make_hooks(const struct gpu_edits_options *o, const struct driver_
         hooks[n++] = hook_of(o, &compat);
         hooks[n++] = hook_of(o, &cache);
         hooks[n++] = hook_of(o, &modify);
-        hooks[n++] = hook_of(o, &profile);
+        if (!o->no_profiles)
+                hooks[n++] = hook_of(o, &profile);
         return n;
 }
 

@@ -20,6 +20,7 @@ struct gpu_edits_options {
         unsigned node_mode, node_gid;
         bool gids;            /* let non-root processes use device nodes that belong to a group */
         const char *hook;     /* path of the CDI hook on the host */
+        bool no_profiles;     /* the hook lacks HOOK_PROFILE_COMMAND (gpu_hook.h) */
         const char *ldconfig; /* path on the host, for a hook with this option; NULL: the hook searches */
         const char *driver_version;
 };

@@ -121,18 +121,20 @@ struct hook_check {
         struct child *child;
 };
 
-/* The commands that gpu_edits uses. */
+/* The commands that gpu_edits always uses. */
 static const char *const commands[] = { "create-symlinks", "enable-cuda-compat", "update-ldcache",
-                                        "disable-device-node-modification", "update-application-profile" };
+                                        "disable-device-node-modification" };
 
-static void check_commands(const struct child_result *r, const char *program, struct buf *problem) {
+static void check_commands(const struct child_result *r, const char *program, struct buf *problem,
+                           bool *ret_no_profiles) {
         _cleanup_(freep) char *text = xstrndup(r->out.p, r->out.n);
+        *ret_no_profiles = !strstr(text, HOOK_PROFILE_COMMAND);
         for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
                 if (!strstr(text, commands[i])) {
                         buf_addf(problem,
                                  "'%s' (nvidiaCDIHookPath) has no command %s; install "
                                  "nvidia-container-toolkit "
-                                 "1.20.0 or newer, or leave nvidiaCDIHookPath empty",
+                                 "1.17.8 or newer, or leave nvidiaCDIHookPath empty",
                                  program, commands[i]);
                         return;
                 }
@@ -153,18 +155,19 @@ static void check_self_test(const struct child_result *r, struct buf *problem) {
 static void on_checked(void *u, const struct child_result *r) {
         struct hook_check *c = u;
         struct buf problem = BUF_INIT(OUTPUT_MAX + 1024);
+        bool no_profiles = false;
         c->child = NULL;
         if (r->err)
                 buf_addf(&problem, "'%s' cannot be run: %s", c->program, r->err->msg);
         else if (r->timed_out)
                 buf_addf(&problem, "'%s' did not end within %d s", c->program, TIMEOUT_MS / 1000);
         else if (c->o.root)
-                check_commands(r, c->program, &problem);
+                check_commands(r, c->program, &problem, &no_profiles);
         else
                 check_self_test(r, &problem);
         _cleanup_(freep) char *text = xstrdup(buf_str(&problem));
         buf_done(&problem);
-        c->o.done(c->o.u, text);
+        c->o.done(c->o.u, text, no_profiles);
 }
 
 struct hook_check *gpu_hook_check(uv_loop_t *loop, const struct hook_check_options *o) {

@@ -13,6 +13,8 @@
 #include "base/err.h"
 
 #define HOOK_PREFIX "cdi-hook-"
+/* The command that NVIDIA's hook lacks before 1.20.0. */
+#define HOOK_PROFILE_COMMAND "update-application-profile"
 
 /* Copies `program` into `dir`. Sets *ret to the path of the copy; the caller frees it. *ret is also set if
  * only the copying failed, so that the caller can retry. */
@@ -33,11 +35,12 @@ size_t gpu_hook_args(const char *program, const char *ret[static HOOK_ARGS_MAX])
  *
  * Our hook runs its self-test (hook/commands.h): it performs the operations that containers need in its own
  * mount namespaces. NVIDIA's hook is asked to list its commands, because older versions lack commands that
- * our CDI files use. */
+ * our CDI files use. Only HOOK_PROFILE_COMMAND may be missing. */
 struct hook_check;
 
-/* Called once, after gpu_hook_check() has returned. `problem` is a text for people; "": the hook works. */
-typedef void(hook_checked_fn)(void *u, const char *problem);
+/* Called once, after gpu_hook_check() has returned. `problem` is a text for people; "": the hook works.
+ * `no_profiles`: it lacks HOOK_PROFILE_COMMAND. */
+typedef void(hook_checked_fn)(void *u, const char *problem, bool no_profiles);
 
 struct hook_check_options {
         const char *program; /* path of the hook, as the container runtime sees it */

@@ -89,6 +89,7 @@ static int edits_options(const struct gpu *g, struct gpu_edits_options *ret, str
                                            .proc_driver = g->o.proc_driver,
                                            .gids = !g->o.no_gids,
                                            .hook = g->hook,
+                                           .no_profiles = g->no_profiles,
                                            .ldconfig = g->o.ldconfig,
                                            .driver_version = g->devices->driver_version };
         find_node_mode(g, &ret->node_mode, &ret->node_gid);

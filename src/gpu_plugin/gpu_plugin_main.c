@@ -91,7 +91,7 @@ static void hook_fails(struct plugin *p, const char *reason, const char *problem
         loop_timer_start(&p->hook_retry, CHECK_AGAIN_MS);
 }
 
-static void on_hook_checked(void *u, const char *problem) {
+static void on_hook_checked(void *u, const char *problem, bool no_profiles) {
         struct plugin *p = u;
         gpu_hook_check_free(TAKE(p->hook_check));
         if (*problem) {
@@ -99,6 +99,12 @@ static void on_hook_checked(void *u, const char *problem) {
         } else {
                 p->hook_state = HOOK_WORKS;
                 *p->hook_error = '\0';
+                if (no_profiles) {
+                        log_warn("EGL and Vulkan are not restricted to the GPUs of a container, because the "
+                                 "CDI hook lacks a command; NVIDIA's hook has it since 1.20.0",
+                                 kv_str("hook", p->hook), kv_str("command", HOOK_PROFILE_COMMAND));
+                        gpu_driver_set_no_profiles(p->driver);
+                }
         }
         gpu_plugin_main_publish(p);
         inform_driver(p);

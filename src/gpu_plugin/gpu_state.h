@@ -20,6 +20,7 @@ struct gpu_planning {
 struct gpu {
         struct gpu_driver_options o; /* except `hook`, which is below */
         char *hook;
+        bool no_profiles; /* the hook lacks HOOK_PROFILE_COMMAND (gpu_hook.h) */
         struct claims *claims;
         const struct gpu_devices *devices; /* NULL: unknown */
         char why[512];                     /* for people: why `devices` is unknown, or a problem with them */
@@ -41,7 +42,7 @@ struct gpu_request {
         struct gpu_config config;
         size_t config_index;
         uint64_t ready_ms; /* when only `verify` remained to be checked; 0: not yet */
-        const char *info; /* the record of the device; set by gpu_plan_device() */
+        const char *info;  /* the record of the device; set by gpu_plan_device() */
 };
 static inline struct gpu_request *gpu_want_of(const struct node_request *w) {
         return w->own;

@@ -327,6 +327,16 @@ static void a_hook_of_nvidias_toolkit_has_its_command_line(void **state) {
         assert_string_equal(ed.hooks[0].args[2], "create-symlinks");
 }
 
+static void a_hook_without_application_profiles_gets_no_such_command(void **state) {
+        (void)state;
+        size_t n = all_have().n_hooks;
+        o.no_profiles = true;
+        struct cdi_edits ed = all_have();
+        assert_int_equal(ed.n_hooks, n - 1);
+        for (size_t i = 0; i < ed.n_hooks; i++)
+                assert_string_not_equal(ed.hooks[i].args[1], "update-application-profile");
+}
+
 static void our_hook_gets_the_path_of_ldconfig(void **state) {
         (void)state;
         o.ldconfig = "/p/ldconfig-1";
@@ -353,6 +363,7 @@ int main(void) {
                 T(display_nodes_have_links_by_path),
                 T(a_mig_device_has_the_node_of_its_gpu_and_two_capabilities),
                 T(a_hook_of_nvidias_toolkit_has_its_command_line),
+                T(a_hook_without_application_profiles_gets_no_such_command),
                 T(our_hook_gets_the_path_of_ldconfig),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

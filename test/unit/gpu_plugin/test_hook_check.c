@@ -17,14 +17,14 @@
 
 static char *dir, *program;
 static char problem[4096];
-static bool done;
+static bool done, without_profiles;
 static uv_loop_t loop;
 
 static int setup(void **state) {
         (void)state;
         dir = tree_new();
         program = file_join(dir, "hook");
-        done = false;
+        done = without_profiles = false;
         return uv_loop_init(&loop);
 }
 
@@ -36,8 +36,9 @@ static int teardown(void **state) {
         return 0;
 }
 
-static void on_checked(void *u, const char *text) {
+static void on_checked(void *u, const char *text, bool no_profiles) {
         (void)u;
+        without_profiles = no_profiles;
         snprintf(problem, sizeof problem, "%s", text);
         done = true;
 }
@@ -77,24 +78,35 @@ static void a_missing_hook_is_named(void **state) {
         assert_non_null(strstr(check("/nowhere/hook", NULL), "'/nowhere/hook' cannot be run"));
 }
 
-/* nvidia-cdi-hook lists its commands in its help; before 1.20.0 it lacks one. */
+/* nvidia-cdi-hook lists its commands in its help. */
 /* failure: an old nvidia-cdi-hook lacks a command -> the error names the command and the version */
-static void nvidias_hook_must_have_all_commands(void **state) {
+static void nvidias_hook_must_have_the_other_commands(void **state) {
         (void)state;
-        tree_put(dir, "hook",
-                 "#!/bin/sh\n[ \"$*\" = --help ] && echo create-symlinks update-ldcache enable-cuda-compat "
-                 "disable-device-node-modification\n");
+        tree_put(
+                dir, "hook",
+                "#!/bin/sh\n[ \"$*\" = --help ] && echo create-symlinks update-ldcache enable-cuda-compat\n");
         const char *text = check(program, "/");
-        assert_non_null(strstr(text, "(nvidiaCDIHookPath) has no command update-application-profile"));
-        assert_non_null(strstr(text, "1.20.0 or newer"));
+        assert_non_null(strstr(text, "(nvidiaCDIHookPath) has no command disable-device-node-modification"));
+        assert_non_null(strstr(text, "1.17.8 or newer"));
         done = false;
         tree_put(dir, "hook",
                  "#!/bin/sh\necho create-symlinks update-ldcache enable-cuda-compat "
                  "disable-device-node-modification update-application-profile\n");
         assert_string_equal(check(program, "/"), "");
+        assert_false(without_profiles);
         done = false;
         assert_non_null(
                 strstr(check("/nowhere/nvidia-cdi-hook", "/"), "'/nowhere/nvidia-cdi-hook' cannot be run"));
+}
+
+/* failure: nvidia-cdi-hook is older than 1.20.0 -> it is used without update-application-profile */
+static void nvidias_hook_may_lack_the_application_profile(void **state) {
+        (void)state;
+        tree_put(dir, "hook",
+                 "#!/bin/sh\necho create-symlinks update-ldcache enable-cuda-compat "
+                 "disable-device-node-modification\n");
+        assert_string_equal(check(program, "/"), "");
+        assert_true(without_profiles);
 }
 
 /* The CDI files name the commands of nvidia-ctk below its command "hook". */
@@ -118,7 +130,8 @@ int main(void) {
                 T(the_call_that_fails_in_the_self_test_is_reported),
                 T(a_self_test_that_prints_nothing_is_reported_by_its_status),
                 T(a_missing_hook_is_named),
-                T(nvidias_hook_must_have_all_commands),
+                T(nvidias_hook_must_have_the_other_commands),
+                T(nvidias_hook_may_lack_the_application_profile),
                 T(the_check_runs_nvidia_ctk_as_the_cdi_files_do),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
