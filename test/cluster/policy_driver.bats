@@ -133,8 +133,10 @@ pod_policy_is() {
 	tenant implicit 0 "" "resources: {limits: {$implicit: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself"
 	pod_policy Deny
-	daemon_again 0
+	# Each attempt reserves the device in the scheduler's memory for a moment. A daemon's Pod that is scheduled then
+	# waits for up to five minutes, because no event follows.
 	k -n "$ns" delete pod implicit >/dev/null
+	daemon_again 0
 	forms_on 0
 	not_refused "$mark"
 }
