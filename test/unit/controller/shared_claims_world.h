@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_claims_world: a leading controller in a cluster with one node, and a ComputeDomain with a claim that
- * pods on several nodes share. */
+/* shared_claims_world: a leading controller in a cluster with one node or two, and a ComputeDomain with a claim
+ * that pods on several nodes share. */
 #pragma once
 
 #include "leading.h"
@@ -33,7 +33,8 @@ struct world {
         struct fake_conn *of_groups; /* the watch of PodGroups */
         struct fake_conn *of_slices; /* the watch of ResourceSlices */
         struct fake_conn *plugins;   /* the watch of the plugins' Pods */
-        const char *label;           /* of n1, in the first list: LABEL or "" */
+        const char *label;           /* of the nodes, in the first list: LABEL, MARKS or "" */
+        bool two_nodes;              /* n2 exists, too; its plugin has not reported */
         bool accepts;                /* the API server accepts the status of the ComputeDomain */
         unsigned n_statuses;         /* those that it has accepted */
         struct fake_conn *cds;       /* the watch of ComputeDomains */
@@ -69,38 +70,60 @@ static inline char *domain_of(const struct world *w, unsigned version, const cha
                          w->uid, version, w->l.config.mode->name, w->gate, w->channel, more);
 }
 
+/* All that the controller writes to a Node. */
+#define MARKS LABEL ",\"annotations\":{\"" CD_ANNOTATION_CLIQUE "\":\"" CLIQUE "\"}"
+
 #define GATE ",\"" CD_ANNOTATION_START_GATE "\":\"true\""
 
-/* The plugin's Pod of n1. */
-static inline char *plugin_of(const struct world *w, unsigned version) {
+/* The plugin's Pod of a node, with this report, or NULL. */
+static inline char *plugin_on(const char *node, const char *reports, unsigned version) {
         _cleanup_(freep) char *report =
-                w->reports ? xasprintf("\"annotations\":{\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
+                reports ? xasprintf("\"annotations\":{\"" IMEX_ANNOTATION_HOST_CHANNELS "\":\"{\\\"" CLIQUE
                                        "\\\":{\\\"uid\\\":\\\"" OBJECT "\\\",\\\"channelCount\\\":4,%s}}\"},",
-                                       w->reports)
+                                       reports)
                            : xstrdup("");
-        return xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\","
-                         "\"namespace\":\"driver\",\"uid\":\"p\",%s\"resourceVersion\":\"%u\","
-                         "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"nodeName\":\"n1\"},"
+        return xasprintf("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p-%s\","
+                         "\"namespace\":\"driver\",\"uid\":\"p-%s\",%s\"resourceVersion\":\"%u\","
+                         "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"nodeName\":\"%s\"},"
                          "\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
                          "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}",
-                         report, version);
+                         node, node, report, version, node);
+}
+
+static inline char *plugin_of(const struct world *w, unsigned version) {
+        return plugin_on("n1", w->reports, version);
+}
+
+static inline char *node_of(const struct world *w, const char *name) {
+        return xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"%s},"
+                         "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                         name, name, w->label);
+}
+
+static inline char *slice_of(const char *node) {
+        return xasprintf("{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"1\"},"
+                         "\"spec\":{\"driver\":\"" CD_DRIVER
+                         "\",\"nodeName\":\"%s\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
+                         "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}",
+                         node, node, node);
+}
+
+/* The objects of n1, and those of n2 if it exists. Releases both. */
+static inline char *of_nodes(const struct world *w, char *first, char *second) {
+        _cleanup_(freep) char *one = first, *two = second;
+        return w->two_nodes ? xasprintf("%s,%s", one, two) : xstrdup(one);
 }
 
 static inline char *items_of(void *u, const char *path) {
         struct world *w = u;
         if (fake_has(path, "/nodes"))
-                return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"%s},"
-                                 "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                                 w->label);
+                return of_nodes(w, node_of(w, "n1"), node_of(w, "n2"));
         if (fake_has(path, "/pods") && fake_has(path, "plugin"))
-                return plugin_of(w, 1);
-        if (fake_has(path, "/resourceslices"))
-                return xasprintf(
-                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\"},"
-                        "\"spec\":{\"driver\":\"" CD_DRIVER
-                        "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
-                        "\"cliqueID\":{\"string\":\"" CLIQUE "\"}}}]}}%s",
-                        w->slices);
+                return of_nodes(w, plugin_of(w, 1), plugin_on("n2", NULL, 1));
+        if (fake_has(path, "/resourceslices")) {
+                _cleanup_(freep) char *slices = of_nodes(w, slice_of("n1"), slice_of("n2"));
+                return xasprintf("%s%s", slices, w->slices);
+        }
         if (fake_has(path, "/resourceclaimtemplates"))
                 return xstrdup("");
         if (fake_has(path, "/resourceclaims"))
@@ -111,9 +134,10 @@ static inline char *items_of(void *u, const char *path) {
                 return xasprintf(
                         "{\"metadata\":{\"name\":\"" CLIQUE "\",\"uid\":\"" OBJECT
                         "\",\"resourceVersion\":\"5\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},"
-                        "\"tableOf\":\"" OBJECT "\",\"members\":[\"n1\"],\"nodes\":1,"
-                        "\"channelCount\":4,\"next\":1,\"channels\":[%s]}",
-                        w->channels);
+                        "\"tableOf\":\"" OBJECT "\",\"members\":[\"n1\"%s],\"nodes\":%d,\"channelCount\":4,"
+                        "\"channelsInUse\":%d,\"domainCount\":%d,\"next\":1,\"channels\":[%s]}",
+                        w->two_nodes ? ",\"n2\"" : "", w->two_nodes ? 2 : 1, *w->channels != 0,
+                        *w->channels != 0, w->channels);
         if (fake_has(path, "/computedomains"))
                 return domain_of(w, 1, w->before);
         return NULL;
@@ -301,7 +325,7 @@ static inline int setup(void **state) {
 static inline void relabel(struct world *w, unsigned version, const char *label) {
         _cleanup_(freep) char *event = xasprintf(
                 "{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":"
-                "\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"%u\"%s}"
+                "\"meta.k8s.io/v1\",\"metadata\":{\"name\":\"n1\",\"uid\":\"n1\",\"resourceVersion\":\"%u\"%s}"
                 "}}\n",
                 version, label);
         RUN_UNTIL(&w->l.loop, w->nodes);

@@ -423,7 +423,7 @@ static void an_open_gate_stays_open_while_a_plugin_is_replaced(void **state) {
         stays_open(w);
         assert_non_null(strstr(w->status, "\"channel 2 on " CLIQUE "\""));
         fake_chunk(w->nodes, "{\"type\":\"DELETED\",\"object\":{\"kind\":\"Node\",\"apiVersion\":\"v1\","
-                             "\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"13\"}}}\n");
+                             "\"metadata\":{\"name\":\"n1\",\"uid\":\"n1\",\"resourceVersion\":\"13\"}}}\n");
         RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
 }
 
@@ -438,6 +438,24 @@ static void a_new_controller_keeps_an_open_gate_until_the_plugins_report(void **
         w->reports = "\\\"held\\\":{}";
         send_plugin(w, "MODIFIED", 11);
         RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
+}
+
+/* No use and no other object changes with this report. */
+/* failure: the last plugin of a partition reports that it uses nothing -> an open start gate closes [upgrade] */
+static void an_open_gate_closes_when_the_last_plugin_reports_no_use(void **state) {
+        struct world *w = *state;
+        w->two_nodes = true;
+        w->label = MARKS;
+        open_gate(w);
+        stays_open(w);
+        assert_string_equal(w->fabric, "");
+        assert_string_equal(w->node, "");
+        _cleanup_(freep) char *pod = plugin_on("n2", "\\\"held\\\":{}", 11),
+                              *event = xasprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", pod);
+        fake_chunk(w->plugins, event);
+        run_for(&w->l.loop, 1500);
+        assert_non_null(strstr(w->status, "StartGateClosed"));
+        assert_string_equal(w->fabric, "");
 }
 
 int main(void) {
@@ -467,6 +485,7 @@ int main(void) {
                 T(an_allocated_shared_claim_keeps_the_channel_in_every_partition),
                 T(an_open_gate_stays_open_while_a_plugin_is_replaced),
                 T(a_new_controller_keeps_an_open_gate_until_the_plugins_report),
+                T(an_open_gate_closes_when_the_last_plugin_reports_no_use),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
