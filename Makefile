@@ -268,10 +268,10 @@ MINUTES ?= 10
 simulate: all
 	$(build)/test/simulate/simulate --seeds $(SEEDS) --nodes $(NODES) --domains $(DOMAINS) --minutes $(MINUTES) --faults "$(FAULTS)"
 
-# The same seeds each time, for a minute.
+# The same seeds each time: those of the corpus, and some with a hostile tenant.
 simulate-test: all
-	$(build)/test/simulate/simulate --seeds 1 --for 40 --jobs 1
-	$(build)/test/simulate/simulate --seeds 1 --for 20 --jobs 1 --hostile
+	$(build)/test/simulate/simulate --corpus test/simulate/corpus --jobs 1
+	$(build)/test/simulate/simulate --seeds 1-30 --jobs 1 --hostile
 	$(build)/test/simulate/causes --seeds 1-6 --jobs 1
 
 # New seeds for an hour on all cores. All worlds get the same time.
