@@ -211,7 +211,7 @@ endif
 
 # The kubectl plugin for macOS. It is compiled, and not run.
 plugin-macos: all
-	scripts/plugin-macos $(build) $(build)/plugin
+	scripts/plugin-macos $(build) $(build)/plugin-macos
 
 # The histories of rules/channels, a hundred times as many as in `make test`.
 channels-long: all
