@@ -161,7 +161,7 @@ mode_of() {
 	render "${gate[@]}" --set admission.hostManaged.enabled=true --set resources.computeDomains.imex.isolation=channel
 	is "$rule | length == 1"
 	is '[kind("ValidatingAdmissionPolicy")[] | select(.metadata.name | test("-(resourceclaim|computedomains)"))] | length == 3 and
-		all(.[]; tojson | contains("all of them would be those of all others") and (contains("channel 0") | not))'
+		all(.[]; tojson | contains("would include the channels of the others") and (contains("channel 0") | not))'
 }
 
 @test "nothing is rendered twice, and helm lint passes" {

@@ -199,7 +199,7 @@ refuses_daemons() {
 }
 
 refuses_several_channels() {
-	local sentence="a claim can ask for one device of compute-domain-default-channel.nvidia.com"
+	local sentence="a claim can contain only one request for compute-domain-default-channel.nvidia.com"
 	each_way "$(parameters "$channel")" "[$(request channel "count: 2, allocationMode: ExactCount")]" denied "$sentence"
 	each_way "$any" "[$(request a), $(request b)]" denied "$sentence"
 }
