@@ -306,6 +306,7 @@ static void on_scaled(void *u, yyjson_val *obj, const struct err *e) {
                                                                 .res = &kube_pods,
                                                                 .ns = x->o.ns,
                                                                 .label_selector = x->o.selector,
+                                                                .field_selector = KUBE_PODS_NOT_ENDED,
                                                                 .fields = controller_pod_fields,
                                                                 .size = sizeof(struct controller_pod),
                                                                 .metadata_only = true,

@@ -612,7 +612,7 @@ void watch_start(struct controller *c) {
                               OURS(.current = on_current, .metadata_only = true,
                                    .decoded_size = sizeof(struct auto_pod_meta), .kept = auto_pod_fields,
                                    .trim = auto_pod_trim, .label_selector = CD_LABEL_AUTO "=enabled",
-                                   .field_selector = "status.phase!=Succeeded,status.phase!=Failed",
+                                   .field_selector = KUBE_PODS_NOT_ENDED,
                                    .index = { auto_pod_domain }));
         watch_fabrics(c);
         watch_daemons(c);

@@ -21,6 +21,9 @@ struct kube_resource {
 extern const struct kube_resource kube_namespaces, kube_nodes, kube_pods, kube_events, kube_leases,
         kube_daemonsets, kube_crds, kube_resource_claims, kube_resource_claim_templates, kube_resource_slices;
 
+/* A field selector. Pods that have ended can exist for good, for example after an eviction. */
+#define KUBE_PODS_NOT_ENDED "status.phase!=Succeeded,status.phase!=Failed"
+
 struct kube_meta {
         const char *ns, *name, *uid, *rv; /* ns is NULL for cluster-scoped objects */
         int64_t generation;

@@ -46,6 +46,7 @@ struct world {
         struct kube_client *client;
         struct uninstall *uninstall;
         const char *controllers, *daemons; /* items of lists */
+        const char *ended_controllers;     /* a list that includes Pods that have ended */
         struct fake_conn *controller_watch, *daemon_watch;
         bool nothing_exists, refuses_scale, refuses_delete; /* answers of the API server */
         unsigned away;                                      /* requests that get no answer */
@@ -62,6 +63,7 @@ struct world {
 static void on_pods(struct world *w, struct fake_conn *c, const struct fake_request *r) {
         bool daemons =
                 streq(fake_query(r, "labelSelector"), "app.kubernetes.io/component=compute-domain-daemon");
+        bool with_ended = !streq(fake_query(r, "fieldSelector"), "status.phase!=Succeeded,status.phase!=Failed");
         if (!daemons)
                 assert_string_equal(fake_query(r, "labelSelector"), "app=the-controller");
         if (fake_query(r, "watch")) {
@@ -70,7 +72,9 @@ static void on_pods(struct world *w, struct fake_conn *c, const struct fake_requ
                 return;
         }
         _cleanup_(freep) char *list = xasprintf("{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[%s]}",
-                                                daemons ? w->daemons : w->controllers);
+                                                daemons      ? w->daemons
+                                                : with_ended ? w->ended_controllers
+                                                             : w->controllers);
         fake_list(c, r, "Pod", list);
 }
 
@@ -199,7 +203,7 @@ static void begin(struct world *w, unsigned timeout_ms) {
 static int setup(void **state) {
         struct world *w = xnew(struct world);
         uv_loop_init(&w->loop);
-        w->controllers = w->daemons = "";
+        w->controllers = w->ended_controllers = w->daemons = "";
         w->server = fake_server_new(&w->loop, 0, on_request, w);
         w->client = fake_client_new(&w->loop, w->server, 0, 0);
         *state = w;
@@ -231,6 +235,16 @@ static void the_controller_is_stopped_before_the_daemonset_is_deleted(void **sta
         run_for(&w->loop, 50);
         assert_false(w->deleted);
         pod_is_deleted(w->controller_watch, POD("c2", "12", ""));
+        RUN_UNTIL(&w->loop, w->done);
+        assert_true(w->deleted);
+        assert_false(w->failed);
+}
+
+/* failure: an evicted Pod of the controller still exists -> helm uninstall does not wait for it */
+static void a_pod_of_the_controller_that_has_ended_is_not_awaited(void **state) {
+        struct world *w = *state;
+        w->ended_controllers = POD("evicted", "1", "");
+        begin(w, 60000);
         RUN_UNTIL(&w->loop, w->done);
         assert_true(w->deleted);
         assert_false(w->failed);
@@ -407,6 +421,7 @@ static void a_server_that_stays_away_is_an_error(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_controller_is_stopped_before_the_daemonset_is_deleted),
+                T(a_pod_of_the_controller_that_has_ended_is_not_awaited),
                 T(uninstall_waits_for_idle_daemons),
                 T(uninstall_waits_for_a_ready_daemon_until_it_reports_what_keeps_it),
                 T(the_log_names_nodes_in_use_with_their_computedomain),
