@@ -47,6 +47,8 @@ teardown_file() {
 	unset DBUS_SYSTEM_BUS_ADDRESS
 	"$cluster/kubelet" 1 restart
 	stop_logind
+	# Pods that the shutdown has ended and replaced exist for good.
+	k -n "$driver_ns" delete pods --field-selector='status.phase!=Running,status.phase!=Pending' >/dev/null
 }
 setup() { ns_begin; }
 teardown() { ns_end; }

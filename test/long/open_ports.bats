@@ -97,6 +97,7 @@ withstood() {
 # failure: a pod sends requests without end, and reads the answers -> claims are prepared and probes pass
 @test "requests without end: a pod gets its channel, probes pass, and memory stays bounded" {
 	local attacker
+	k -n "$ns" delete pod a >/dev/null
 	attack endless 60 &
 	attacker=$!
 	worker b d 0
