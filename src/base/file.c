@@ -181,6 +181,18 @@ int file_each(const char *dir, file_entry_fn *fn, void *u, struct err *e) {
         return r;
 }
 
+static int remove_temporary(void *u, int folder, const char *name, struct err *e) {
+        if (str_starts(name, u))
+                (void)unlinkat(folder, name, 0);
+        return 0;
+}
+
+void file_remove_temporary(const char *dir, const char *base) {
+        _cleanup_(freep) char *prefix = xasprintf(".%s.tmp.", base);
+        struct err ignored;
+        (void)file_each(dir, remove_temporary, prefix, &ignored);
+}
+
 char *file_join(const char *dir, const char *name) {
         return xasprintf("%s%s%s", dir, str_ends(dir, "/") ? "" : "/", name[0] == '/' ? name + 1 : name);
 }

@@ -36,6 +36,10 @@ int file_replace_known(const char *path, const void *data, size_t n, struct stat
  * files). */
 int file_replace_volatile(const char *path, const void *data, size_t n, mode_t mode, struct err *e);
 
+/* Removes the temporary files of killed processes that were replacing the file `base` in a folder. Call it
+ * only while no other process replaces this file. Files that cannot be removed do no harm. */
+void file_remove_temporary(const char *dir, const char *base);
+
 /* Removes a file with unlink(). A missing file is success. */
 int file_remove(const char *path, struct err *e);
 

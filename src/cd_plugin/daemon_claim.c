@@ -45,6 +45,7 @@ static int show(struct cd *cd, const char *name, const char *what, struct err *e
         cd->daemon.shown = true;
         if (shown(cd, name, what))
                 return 0;
+        file_remove_temporary(dir, name);
         return file_mkdirs(dir, 0755, e) < 0 ? -1 : file_replace_volatile(path, text, strlen(text), 0644, e);
 }
 

@@ -2,7 +2,6 @@
 #include "daemon/memory.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -126,17 +125,8 @@ int memory_parse(struct str text, const struct memory_identity *of, struct arena
         return 0;
 }
 
-static int tidy_one(void *u, int folder, const char *name, struct err *e) {
-        if (str_starts(name, "." MEMORY_FILE ".tmp."))
-                (void)unlinkat(folder, name, 0);
-        return 0;
-}
-
-/* Files that cannot be removed do no harm. */
 void memory_remove_temporary(const char *dir) {
-        struct err e;
-
-        (void)file_each(dir, tidy_one, NULL, &e);
+        file_remove_temporary(dir, MEMORY_FILE);
 }
 
 int memory_load(const char *dir, const struct memory_identity *of, struct arena *a, struct memory *ret,

@@ -31,20 +31,6 @@ static bool has_content(const char *path, const char *word) {
                file_read_fd(fd, path, WORD_MAX, &text, NULL, &e) == 0 && streq(text, word);
 }
 
-/* Removes the temporary file of a plugin that was killed during imex_grants_put(). */
-static int remove_temporary(void *u, int folder, const char *name, struct err *e) {
-        if (str_starts(name, u))
-                (void)unlinkat(folder, name, 0);
-        return 0;
-}
-
-static void clean_up(const char *grants, const char *claim_uid) {
-        _cleanup_(freep) char *prefix = xasprintf(".%s.tmp.", claim_uid);
-        struct err ignored;
-
-        (void)file_each(grants, remove_temporary, prefix, &ignored);
-}
-
 enum { GRANTS_PATH_MAX = 64 };
 
 /* A link is not a missing folder. */
@@ -94,7 +80,7 @@ static int put_once(const char *dir, const char *claim_uid, const char *word, st
         _cleanup_(freep) char *path = file_join(grants.path, claim_uid);
         if (has_content(path, word))
                 return 0;
-        clean_up(grants.path, claim_uid);
+        file_remove_temporary(grants.path, claim_uid);
         if (file_replace_volatile(path, word, strlen(word), 0644, e) == 0)
                 return 0;
         err_wrap(e, "%s", dir);
@@ -123,7 +109,7 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
                         err_wrap(e, "%s", dir);
                         return -1;
                 }
-                clean_up(grants.path, claim_uid);
+                file_remove_temporary(grants.path, claim_uid);
                 /* Fails if the folder has another grant. */
                 (void)unlinkat(grants.parent, IMEX_GRANTS_DIR, AT_REMOVEDIR);
         } else if (e->kind != ERR_NOT_FOUND) {

@@ -74,6 +74,18 @@ static void a_fifo_in_the_folder_of_the_daemon_does_not_block_the_plugin(void **
         assert_string_equal(fabric, CLIQUE "\n");
 }
 
+/* failure: the plugin is killed while it writes a file for the daemon -> its temporary file is removed */
+static void the_temporary_file_of_a_killed_plugin_is_removed(void **state) {
+        (void)state;
+        _cleanup_(freep) char *dir = file_join(w.plugin_dir, "domains");
+        _cleanup_(freep) char *path = file_join(dir, ".fabric.tmp.1.0");
+        struct err e;
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        assert_int_equal(file_replace_volatile(path, "", 0, 0644, &e), 0);
+        daemon_comes(DAEMON_1);
+        assert_int_equal(access(path, F_OK), -1);
+}
+
 /* The node's channel is for one pod, and the daemon ends with that pod: nothing must be withheld. */
 static void a_daemon_that_terminates_serves_its_ComputeDomain(void **state) {
         (void)state;
@@ -360,6 +372,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(the_daemon_gets_all_folders_the_cdi_files_and_the_clique_in_a_file),
                 T(a_fifo_in_the_folder_of_the_daemon_does_not_block_the_plugin),
+                T(the_temporary_file_of_a_killed_plugin_is_removed),
                 T(a_daemon_that_terminates_serves_its_ComputeDomain),
                 T(a_claim_waits_until_the_daemon_is_ready_in_its_domain),
                 T(ready_in_another_domain_prepares_no_claim),
