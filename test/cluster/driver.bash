@@ -380,15 +380,15 @@ daemon_identity() { daemon_field "$1" '"\(.metadata.uid) \(.status.containerStat
 assignment() { daemon_annotation "$1" report | jq -r '.assignment // ""'; }
 assignment_is() { [[ $(assignment "$1") == "$2" ]]; }
 # imex_pid K: prints the process ID of the nvidia-imex that the daemon of a node runs. imex_pids K...: prints one per
-# line.
-imex_pid() { pids_of_pod "$driver_ns" "$(daemon_pod "$1")" nvidia-imex; }
+# line. Both fail if one does not run: otherwise a test that compares them before and after would also pass then.
+imex_pid() { pids_of_pod "$driver_ns" "$(daemon_pod "$1")" nvidia-imex | grep .; }
 imex_pids() {
 	local i
-	for i; do imex_pid "$i"; done
+	for i; do imex_pid "$i" || return; done
 }
 imex_is_another() {
 	local now
-	now=$(imex_pid "$1") && [[ -n $now && $now != "$2" ]]
+	now=$(imex_pid "$1") && [[ $now != "$2" ]]
 }
 
 # pids_of_pod NAMESPACE POD PROGRAM: prints the process IDs of a program in a pod, in the machine's PID namespace. Fails

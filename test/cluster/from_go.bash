@@ -59,10 +59,10 @@ go_daemons() {
 }
 is_go() { [[ $(go_daemons "$1") == *"/dra-driver-nvidia-gpu:"* ]]; }
 no_go_daemon() { [[ -z $(go_daemons "$1") ]]; }
-# go_imex_pid NODE: prints the process ID of the nvidia-imex that the Go driver's daemon runs.
+# go_imex_pid NODE: prints the process ID of the nvidia-imex that the Go driver's daemon runs. Fails if none runs.
 go_imex_pid() {
 	local pod
-	for pod in $(go_daemons "$1" | cut -d' ' -f1); do pids_of_pod $driver_ns "$pod" nvidia-imex; done
+	for pod in $(go_daemons "$1" | cut -d' ' -f1); do pids_of_pod $driver_ns "$pod" nvidia-imex; done | grep .
 }
 # own_daemons_are NODES: exactly these nodes, "node-2 node-3", have a daemon of this driver that is not being deleted.
 own_daemons_are() { [[ $(reported_daemons | jq -r '[.[] | select(.deleted | not).node] | sort | join(" ")') == "$1" ]]; }

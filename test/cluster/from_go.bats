@@ -127,7 +127,8 @@ rolled_out() {
 # bats test_tags=long
 @test "a node loses its power while a daemon of the Go driver serves it: the daemon writes its new address, and pod and ComputeDomain recover" {
 	local first indices clique
-	first=$(go_imex_pid 0) indices=$(indices train)
+	first=$(go_imex_pid 0)
+	indices=$(indices train)
 	"$cluster/power" 1 off
 	"$cluster/power" 1 on
 	back() { [[ $(go_daemons 1 | wc -l) == 1 && -n $(go_imex_pid 1) ]]; }
@@ -226,7 +227,8 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	before_one=$(worker_is one)
 	before_near=$(worker_is near)
 	before=$(go_daemons 0)
-	pid=$(imex_pid 3) claim=$(claim_uid near)
+	pid=$(imex_pid 3)
+	claim=$(claim_uid near)
 	daemon=$(k -n $driver_ns get resourceclaims -o json | jq -r --arg pod "$(daemon_pod 3)" '.items[] | select(.metadata.ownerReferences[0].name == $pod).metadata.uid')
 	checkpoint_has 3 "$daemon" PrepareCompleted
 	judged 0

@@ -172,7 +172,7 @@ refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 	# Running pods continue and keep their IMEX. The other nodes no longer have a daemon.
 	running before
 	has_channel before
-	[[ $(imex_pid 0) == "$pid" && -n $pid ]]
+	[[ $(imex_pid 0) == "$pid" ]]
 	eventually 60 eval '[[ $(k get nodes -l $daemon_label -o name) == node/node-0 ]]'
 	# A ComputeDomain of the new mode works beside it, and needs no daemon.
 	domain new

@@ -51,7 +51,9 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 @test "IMEX is killed under a pod: the daemon restarts it with the same assignment, and IMEX of the other node continues" {
 	formed hurt 0 1
 	local was mine other before
-	was=$(assignment 0) mine=$(imex_pid 0) other=$(imex_pid 1) before=$(daemon_identity 0)
+	was=$(assignment 0) before=$(daemon_identity 0)
+	mine=$(imex_pid 0)
+	other=$(imex_pid 1)
 	kill_in_pod "$driver_ns" "$(daemon_pod 0)" nvidia-imex
 	eventually 30 imex_is_another 0 "$mine"
 	eventually 60 daemon_is_ready 0
@@ -68,7 +70,8 @@ clique_is() { [[ $(daemon_field "$1" '.metadata.labels["resource.nvidia.com/comp
 @test "the Pod of a daemon is deleted under a pod: IMEX continues, the node takes no new ComputeDomain, and another daemon starts when the pod has ended" {
 	formed kept 0 1
 	local pids uid pod
-	pids=$(imex_pids 0 1) pod=$(daemon_pod 0)
+	pids=$(imex_pids 0 1)
+	pod=$(daemon_pod 0)
 	uid=$(daemon_field 0 .metadata.uid)
 	k -n "$driver_ns" delete pod "$pod" --wait=false >/dev/null
 	for_seconds 5 eval '[[ $(pids_of_pod "$driver_ns" '"$pod"' nvidia-imex) == '"$(head -1 <<<"$pids")"' ]]'

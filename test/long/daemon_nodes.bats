@@ -45,7 +45,8 @@ repair() {
 @test "a node is cut off under a pod: pod and IMEX continue, its index is kept, and the ComputeDomain is Ready with the same processes when it is back" {
 	formed cut 0 3
 	local pids before
-	pids=$(imex_pids 0 3) before=$(assigned cut)
+	pids=$(imex_pids 0 3)
+	before=$(assigned cut)
 	"$cluster/link" 3 down
 	eventually 120 eval '[[ $(condition cut Ready reason) == NodeLost ]]'
 	eventually 10 event_contains ComputeDomain/cut "Node node-3 is lost"

@@ -192,7 +192,8 @@ compact_etcd() {
 	eventually 20 domain_field_is d .status.nodesReady 2
 	[[ $(domain_field d .status.cliques) == 2 && $(domain_field d '.status.nodes[*].index') == "0 0" ]]
 	local pid before
-	pid=$(imex_pid 3) before=$(daemon_field 3 .metadata.uid)
+	pid=$(imex_pid 3)
+	before=$(daemon_field 3 .metadata.uid)
 	"$cluster/clique" 3 1
 	eventually 60 clique_label_is 3 1 # nothing announces it: the plugin looks every 30 s
 	# The daemon in use keeps its index, by which its peers know it, and the status reports that its node is in another clique now.

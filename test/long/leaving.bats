@@ -40,7 +40,6 @@ END
 	running w
 	local imex mark
 	imex=$(imex_pid 1)
-	[[ $imex ]]
 	k -n "$ns" delete computedomain held --wait=false >/dev/null
 	eventually 20 event_contains ComputeDomain/held example.com/keep
 	mark=$("$cluster/audit" mark)

@@ -122,7 +122,9 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	worker b one 2
 	running a && running b
 	local pids before channel
-	pids=$(imex_pids 0 1) before=$(assignment_of 2) channel=$(channels_of b)
+	pids=$(imex_pids 0 1)
+	before=$(assignment_of 2)
+	channel=$(channels_of b)
 	"$cluster/power" 2 off
 	"$cluster/power" 2 on
 	eventually 150 joined_again 2 "$before"
@@ -139,7 +141,8 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	worker b one 2
 	running a && running b
 	local pids before
-	pids=$(imex_pids 0 1) before=$(assignment_of 2)
+	pids=$(imex_pids 0 1)
+	before=$(assignment_of 2)
 	eventually 20 condition_is one IMEXHealthy True
 	"$cluster/power" 2 off
 	eventually 120 condition_is one IMEXHealthy Unknown
@@ -161,7 +164,9 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	worker b one 2
 	running b
 	local pids before channel
-	pids=$(imex_pids 0 1 2) before=$(assignment_of 2) channel=$(channels_of b)
+	pids=$(imex_pids 0 1 2)
+	before=$(assignment_of 2)
+	channel=$(channels_of b)
 	eventually 20 condition_is one IMEXHealthy True
 	"$cluster/link" 2 down
 	eventually 120 condition_is one IMEXHealthy Unknown
@@ -179,7 +184,8 @@ channels_are() { [[ $(channels_of "$1" 2>/dev/null) == "$2" ]]; }
 	worker a one 0
 	running a
 	local pids before
-	pids=$(imex_pids 1 2) before=$(assignment_of 0)
+	pids=$(imex_pids 1 2)
+	before=$(assignment_of 0)
 	k -n "$driver_ns" delete pod "$(daemon_pod 0)" --grace-period=0 --force >/dev/null 2>&1
 	for_seconds 10 has_index node-0 "$(jq .index <<<"$before")"
 	k -n "$ns" delete pod a >/dev/null
