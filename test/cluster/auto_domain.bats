@@ -73,7 +73,7 @@ created() { [[ $(pods_of "$1" | wc -l) == "$2" ]]; }
 
 # failure: a labelled workload is deleted -> its ComputeDomain is deleted, too
 @test "the pods of a labelled Job on three nodes share one channel, and nothing is left when the Job is deleted" {
-	local pod claim channel
+	local pod claim channel other
 	job training 3 >/dev/null
 	job other 1 >/dev/null
 	eventually 30 created job=training 3
@@ -87,7 +87,8 @@ created() { [[ $(pods_of "$1" | wc -l) == "$2" ]]; }
 		[[ $(channels_of "$pod") == "$channel" ]]
 		[[ $(claim_of "$pod") == "$claim" ]]
 	done
-	[[ $(channels_of "$(pods_of job=other)") != "$channel" ]]
+	other=$(channels_of "$(pods_of job=other)")
+	[[ $other != "$channel" ]]
 	[[ $claim == auto-training-* && $(owner_of "$claim") == 'Job training' ]]
 	[[ $(k -n "$ns" get computedomains,resourceclaims -o name | wc -l) == 4 && -z $(k -n "$ns" get resourceclaimtemplates -o name) ]]
 	k -n "$ns" delete job training other >/dev/null
@@ -188,15 +189,16 @@ workers_of() {
 # failure: the node of a group's leader is drained -> the group keeps its ComputeDomain, and the new leader starts
 # bats test_tags=long
 @test "each group of a LeaderWorkerSet gets its own ComputeDomain, and keeps it when its leader is replaced" {
-	local uid
+	local uid left right
 	stateful_set inference 2 0
 	eventually 30 created set=inference 2
 	run_all set=inference
 	workers_of inference-0
 	workers_of inference-1
 	[[ $(claim_of inference-0) == auto-inference-0-group && $(claim_of inference-0-1) == auto-inference-0-group ]]
-	[[ $(channels_of inference-0) == $(channels_of inference-0-1) && $(channels_of inference-1) == $(channels_of inference-1-1) ]]
-	[[ $(channels_of inference-0) != $(channels_of inference-1) ]]
+	left=$(channels_of inference-0)
+	right=$(channels_of inference-1)
+	[[ $(channels_of inference-0-1) == "$left" && $(channels_of inference-1-1) == "$right" && $left != "$right" ]]
 	[[ $(owner_of auto-inference-0-group) == 'StatefulSet inference' ]]
 	uid=$(domain_uid auto-inference-0-group)
 	k -n "$ns" delete pod inference-0 >/dev/null

@@ -28,13 +28,16 @@ channels_end() {
 }
 
 # channels_of POD: prints the numbers of the IMEX channels in a pod, sorted. The name of each file must match its
-# minor number.
+# minor number. Fails if the pod has none, and prints the name of the pod: so no two pods without channels are equal.
 channels_of() {
-	k -n "$ns" exec "$1" -- sh -c 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "$f $(printf %d 0x$(stat -c %T "$f"))"; done' |
+	local channels
+	channels=$(k -n "$ns" exec "$1" -- sh -c 'cd /dev/nvidia-caps-imex-channels && for f in *; do echo "$f $(printf %d 0x$(stat -c %T "$f"))"; done' |
 		while read -r name minor; do
 			[[ $name == "channel$minor" ]] || echo "wrong: $name has the minor number $minor"
 			echo "$minor"
-		done | sort -n
+		done | sort -n)
+	[[ $channels ]] || { echo "none in $1"; return 1; }
+	echo "$channels"
 }
 # holds K: prints the channels that the plugin of a node reports as held, as "<id> <owner>" lines.
 holds() {

@@ -62,7 +62,8 @@ own() { echo ", isolation: Channel"; }
 	worker r2 right 2
 	local pod left right
 	for pod in l0 l0b l1 r0 r2; do running "$pod"; done
-	left=$(channels_of l0) right=$(channels_of r0)
+	left=$(channels_of l0)
+	right=$(channels_of r0)
 	[[ $left =~ ^[0-9]+$ && $right =~ ^[0-9]+$ && $left != "$right" && $left != 0 && $right != 0 ]]
 	[[ $(channels_of l0b) == "$left" && $(channels_of l1) == "$left" && $(channels_of r2) == "$right" ]]
 	eventually 20 holds_are 0 "$(printf '%s\n' "$left $(domain_uid left)" "$right $(domain_uid right)" | sort -n)"
@@ -213,8 +214,9 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	worker b two 1
 	running a
 	running b
-	local one two uid
-	one=$(channels_of a) two=$(channels_of b)
+	local one two three uid
+	one=$(channels_of a)
+	two=$(channels_of b)
 	eventually 20 holds_are 0 "$one $(domain_uid one)"
 	eventually 20 holds_are 1 "$two $(domain_uid two)"
 	uid=$(fabric_now | jq -r .metadata.uid)
@@ -228,7 +230,8 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	worker a2 one 2
 	running c
 	running a2
-	[[ $(channels_of c) != "$one" && $(channels_of c) != "$two" && $(channels_of a2) == "$one" ]]
+	three=$(channels_of c)
+	[[ $three != "$one" && $three != "$two" && $(channels_of a2) == "$one" ]]
 	[[ $(k get computedomain -n "$ns" three -o json | jq -r '.status.conditions[] | select(.type == "ChannelAssigned").status') == True ]] ||
 		eventually 20 eval "k -n $ns get computedomain three -o json | jq -e '.status.conditions[] | select(.type == \"ChannelAssigned\" and .status == \"True\")'"
 }
@@ -357,7 +360,7 @@ example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/ex
 	nodes=4
 	with_standing
 	eventually 120 all_joined 4
-	local pids
+	local pids one two
 	pids=$(imex_pids 0 1)
 	[[ $(wc -l <<<"$pids") == 2 ]]
 	domain one
@@ -368,11 +371,13 @@ example() { sed 's|image: .*|image: compute-domains/busybox:test|' "$checkout/ex
 	running a
 	running b
 	running c
-	[[ $(channels_of a) == "$(channels_of b)" && $(channels_of a) != "$(channels_of c)" && $(channels_of a) != 0 ]]
+	one=$(channels_of a)
+	two=$(channels_of c)
+	[[ $(channels_of b) == "$one" && $one != "$two" && $one != 0 ]]
 	eventually 20 condition_is one IMEXHealthy True
 	worker d one 0
 	running d
-	[[ $(channels_of d) == "$(channels_of a)" && $(imex_pids 0 1) == "$pids" ]]
+	[[ $(channels_of d) == "$one" && $(imex_pids 0 1) == "$pids" ]]
 	k -n "$ns" delete pods --all >/dev/null
 	eventually 30 nothing_held
 }

@@ -86,7 +86,8 @@ END
 	with_claim r0 right 0
 	local pod left right
 	for pod in l0 l0b l1 l2 r0; do running "$pod"; done
-	left=$(channels_of l0) right=$(channels_of r0)
+	left=$(channels_of l0)
+	right=$(channels_of r0)
 	[[ $left =~ ^[0-9]+$ && $right =~ ^[0-9]+$ && $left != "$right" && $left != 0 && $right != 0 ]]
 	for pod in l0b l1 l2; do [[ $(channels_of "$pod") == "$left" ]]; done
 	[[ $(k -n "$ns" get resourceclaims -o name | wc -l) == 2 ]]

@@ -40,7 +40,8 @@ opens() {
 	running m
 	running t
 	local own other
-	own=$(channels_of m) other=$(channels_of t)
+	own=$(channels_of m)
+	other=$(channels_of t)
 	[[ $own != "$other" ]]
 	[[ $(opens m "$own") == *"No such device or address"* ]]
 	[[ $(opens m "$other") == *"Operation not permitted"* ]]
@@ -64,7 +65,7 @@ opens() {
 	worker b gone 1
 	running a
 	running b
-	local uid id
+	local uid id another
 	uid=$(domain_uid gone) id=$(channels_of a)
 	eventually 20 holds_are 0 "$id $uid"
 	k -n "$ns" delete computedomain gone --timeout=30s >/dev/null
@@ -74,7 +75,8 @@ opens() {
 	domain gone
 	worker c gone 2
 	running c
-	[[ $(channels_of c) != "$id" ]]
+	another=$(channels_of c)
+	[[ $another != "$id" ]]
 	claimed_by_hand late "$(config "$uid" ComputeDomainChannelConfig ', isolation: Channel')" '' 3
 	refused_with late "there is no ComputeDomain $uid"
 	[[ $(channels_of a) == "$id" && $(channels_of b) == "$id" ]]
@@ -90,7 +92,8 @@ opens() {
 	worker a known 0
 	running a
 	local id new
-	id=$(channels_of a) new=$(domain_uid new)
+	id=$(channels_of a)
+	new=$(domain_uid new)
 	eventually 20 k -n "$ns" get "resourceclaimtemplates.$(resource_version).resource.k8s.io" new -o name >/dev/null
 	controllers 0
 	worker a2 known 1

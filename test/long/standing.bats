@@ -29,7 +29,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 
 # failure: ComputeDomains come and go -> the standing domain stays, and tenants have different channels
 @test "nodes are in one IMEX domain before any pod uses it; two tenants have two channels; a second pod causes no write of the driver and no start of IMEX" {
-	local pids mark table
+	local pids one two mark table
 	pids=$(imex_pids 0 1)
 	[[ $(wc -l <<<"$pids") == 2 && $(standing | jq -s length) == 1 ]]
 	domain one
@@ -38,7 +38,9 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	worker b one 1
 	worker c two 0
 	running a && running b && running c
-	[[ $(channels_of a) == "$(channels_of b)" && $(channels_of a) != "$(channels_of c)" && $(channels_of a) != 0 ]]
+	one=$(channels_of a)
+	two=$(channels_of c)
+	[[ $(channels_of b) == "$one" && $one != "$two" && $one != 0 ]]
 	eventually 20 condition_is one ChannelAssigned True
 	eventually 20 condition_is one IMEXHealthy True
 	eventually 20 condition_is two IMEXHealthy True
@@ -48,7 +50,7 @@ written() { "$cluster/audit" "$1" | awk '$2 ~ /^system:serviceaccount:'"$driver_
 	mark=$("$cluster/audit" mark)
 	worker d one 0
 	running d
-	[[ $(channels_of d) == "$(channels_of a)" ]]
+	[[ $(channels_of d) == "$one" ]]
 	for_seconds 3 true # including what is written a second later
 	[[ -z $(written "$mark") ]] || { written "$mark"; false; }
 	[[ "$(standing) $(entry "$(domain_uid one)") $(entry "$(domain_uid two)")" == "$table" ]]
