@@ -46,7 +46,7 @@ claim_of() { k -n "$ns" get pod "$1" -o json | jq -r '.spec.resourceClaims[] | s
 has_domain() { k -n "$ns" get computedomain "$1" >/dev/null 2>&1; }
 # owner_of DOMAIN: prints "<kind> <name>".
 owner_of() { k -n "$ns" get computedomain "$1" -o json | jq -r '.metadata.ownerReferences | map("\(.kind) \(.name)") | join(",")'; }
-no_domains() { [[ -z $(k -n "$ns" get computedomains,resourceclaims -o name) ]]; }
+no_domains() { prints_nothing k -n "$ns" get computedomains,resourceclaims -o name; }
 
 # job NAME N [LABELS [METADATA]]: a Job whose N pods run on different nodes.
 job() {

@@ -41,10 +41,15 @@ channels_of() {
 }
 # holds K: prints the channels that the plugin of a node reports as held, as "<id> <owner>" lines.
 holds() {
-	k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o json | jq -r '.metadata.annotations["imex.resource.nvidia.com/host-channels"] // "{}" | fromjson |
-		.[].held | to_entries[] | "\(.key) \(.value)"' | sort -n
+	local pod
+	pod=$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o json) || return
+	jq -r '.metadata.annotations["imex.resource.nvidia.com/host-channels"] // "{}" | fromjson |
+		.[].held | to_entries[] | "\(.key) \(.value)"' <<<"$pod" | sort -n
 }
-holds_are() { [[ $(holds "$1") == "$2" ]]; }
+holds_are() {
+	local held
+	held=$(holds "$1") && [[ $held == "$2" ]]
+}
 
 # places K N: the ResourceSlice of a node has this many devices, all of them channels with the ID 0 and a clique ID.
 places() {
@@ -65,7 +70,9 @@ fabric_condition_has() {
 	for text; do [[ $message == *"$text"* ]] || return 1; done
 	[[ -n $message ]]
 }
-no_fabric_condition() { ! fabric_condition_has "$1" ''; }
+no_fabric_condition() {
+	k get computedomainfabrics -o json | jq -e --arg type "$1" 'all(.items[].conditions[]?; .type != $type or (.message // "") == "")' >/dev/null
+}
 
 fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
 # entry UID: prints the fabric object's entry for an owner, as "<id> <releasing>".

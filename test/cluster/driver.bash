@@ -20,6 +20,14 @@ read -r kubectl kubeconfig kubectl_cache < <(. "$cluster/lib.bash" && echo "$kub
 k() { GOMAXPROCS=1 GOGC=1000 KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache "$kubectl" "$@"; }
 . "$cluster/versions.bash"
 
+# jq: version 1.6, of Debian 12, succeeds with -e if it gets no input, for instance because kubectl has failed. Later
+# versions fail.
+jq() {
+	local printed
+	[[ ${1:-} =~ ^-[a-z]*e[a-z]*$ ]] || { command jq "$@"; return; }
+	printed=$(command jq "$@") && [[ -n $printed ]] && echo "$printed"
+}
+
 # eventually SECONDS CMD...: repeats the command until it succeeds, for at most this time. For states that `kubectl
 # wait` cannot express. Since these queries are most of a test's load, the interval between them grows up to half a
 # second.
@@ -44,6 +52,12 @@ for_seconds() {
 		"$@" || return 1
 		read -rt 1 <> <(:) || true
 	done
+}
+
+# prints_nothing CMD...: the command succeeds and prints nothing. A failed query does not show that nothing is left.
+prints_nothing() {
+	local printed
+	printed=$("$@") && [[ -z $printed ]]
 }
 
 # with_driver N [HELM ARGS...]: starts a cluster of N nodes and installs the image and the chart, which is quick if
@@ -148,7 +162,7 @@ daemons_idle() { reported_daemons | jq -e --argjson n "$1" 'length == $n and all
 # no_daemons: no daemon of this driver is left, and no object that belongs to one. Daemons of the Go driver do not
 # count.
 no_daemons() {
-	[[ -z $(k -n "$driver_ns" get pods,daemonsets -l $daemon_selector -o name) && -z $(k get nodes -l $daemon_label -o name) ]]
+	prints_nothing k -n "$driver_ns" get pods,daemonsets -l $daemon_selector -o name && prints_nothing k get nodes -l $daemon_label -o name
 }
 
 slices_published() { [[ $(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name | wc -l) -eq $1 ]]; }
@@ -231,11 +245,11 @@ api_clean() {
 }
 # domains_gone: no fabric object lists a ComputeDomain.
 domains_gone() { k get computedomainfabrics -o json | jq -e 'all(.items[]; all(.domains[]?; .owner.kind != "ComputeDomain"))' >/dev/null; }
-labels_gone() { [[ -z $(k get nodes -l "$uid_label" -o name) ]]; }
-cliques_gone() { [[ -z $(k get computedomaincliques -A -o name) ]]; }
+labels_gone() { prints_nothing k get nodes -l "$uid_label" -o name; }
+cliques_gone() { prints_nothing k get computedomaincliques -A -o name; }
 # objects_gone: no object of a ComputeDomain is left. The claims of the daemons stay.
 objects_gone() {
-	[[ -z $(k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name) ]] &&
+	prints_nothing k get daemonsets,resourceclaimtemplates,resourceclaims -A -l "$uid_label" -o name &&
 		k -n "$driver_ns" get resourceclaims -o json | jq -e --arg own $daemon_domain \
 			'all(.items[]; any(.spec.devices.config[]?; .opaque.parameters.domainID == $own))' >/dev/null
 }
@@ -412,7 +426,7 @@ leader_pod() {
 		[[ $holder != "$pod"* ]] || echo "$pod"
 	done
 }
-no_controller() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name) ]]; }
+no_controller() { prints_nothing k -n "$driver_ns" get pods -l app=compute-domain-controller -o name; }
 
 # knob K KEY=VALUE...: changes the behaviour of a node's nvidia-imex (test/standin/README.md). KEY= restores the
 # default.
@@ -458,7 +472,10 @@ plugin_logged() { "$cluster/node" "$1" sh -c 'cat /var/log/pods/*_compute-domain
 # PrepareCompleted.
 checkpoint_has() { "$cluster/node" "$1" cat "$plugin_dir/checkpoint.json" | jq -e --arg uid "$2" --arg state "$3" '.v2.preparedClaims[$uid].checkpointState == $state' >/dev/null; }
 claim_file() { "$cluster/node" "$1" ls /var/run/cdi | grep -q "$2"; }
-no_claim_file() { ! claim_file "$@"; }
+no_claim_file() {
+	local files
+	files=$("$cluster/node" "$1" ls /var/run/cdi) && [[ $files != *"$2"* ]]
+}
 
 # restarts POD: prints how often the container of a Pod of the driver was restarted. restarted POD BEFORE: it was
 # restarted more often than BEFORE.

@@ -256,7 +256,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	# ComputeDomain.
 	k -n $ns delete pod near
 	eventually 30 no_claim_file 3 "$claim"
-	no_own_daemon() { [[ -z $(k -n $driver_ns get pods -l $daemon_selector -o name) ]]; }
+	no_own_daemon() { prints_nothing k -n $driver_ns get pods -l $daemon_selector -o name; }
 	eventually 60 no_own_daemon
 	eventually 30 no_claim_file 3 "$daemon"
 	! checkpoint_has 3 "$daemon" PrepareCompleted || false

@@ -101,7 +101,7 @@ uuid_of() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,sp
 
 gpu_checkpoint() { "$cluster/node" "$1" cat "$gpu_plugin_dir/checkpoint.json"; }
 gpu_files() { "$cluster/node" "$1" sh -c 'ls /var/run/cdi | grep gpu.nvidia.com-claim_ || true'; }
-no_gpu_files() { [[ -z $(gpu_files "$1") ]]; }
+no_gpu_files() { prints_nothing gpu_files "$1"; }
 gpu_plugin_pids() { pids_of_pod "$driver_ns" "$(plugin_pod "$1")" gpu-kubelet-plugin; }
 
 # mig K GPU PROFILES: sets the MIG devices on a GPU of a node, as "1g@0 2g@2", with the kernel's files; "" for none.

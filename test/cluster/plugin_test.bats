@@ -9,8 +9,7 @@ setup_file() { with_driver 4; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
-objects_left() { [[ -n $(k -n "$ns" get pods,computedomains,resourceclaims,resourceclaimtemplates -o name) ]]; }
-none_left() { ! objects_left; }
+none_left() { prints_nothing k -n "$ns" get pods,computedomains,resourceclaims,resourceclaimtemplates -o name; }
 
 @test "test creates pods that get a channel on each rack, and deletes them" {
 	run -0 plugin test -n "$ns"
@@ -54,7 +53,7 @@ none_left() { ! objects_left; }
 @test "the page of the racks has each node" {
 	local node
 	plugin racks --html "$BATS_TEST_TMPDIR/racks.html"
-	for node in $(k get nodes -l nvidia.com/gpu.present=true -o jsonpath='{.items[*].metadata.name}'); do
+	for node in node-{0..3}; do
 		grep -qF "<th scope=\"row\">$node</th>" "$BATS_TEST_TMPDIR/racks.html"
 	done
 }

@@ -7,7 +7,7 @@ with_standing() { with_driver "$nodes" --set resources.computeDomains.imex.isola
 nothing_left() { eventually 30 labels_gone && eventually 30 nothing_held; }
 nothing_held() {
 	local i
-	for i in $(k get nodes -o name | sed 's|node/node-||'); do [[ -z $(holds "$i") ]] || return 1; done
+	for i in $(k get nodes -o name | sed 's|node/node-||'); do holds_are "$i" '' || return 1; done
 }
 
 standing() { k get computedomainfabrics -o json | jq -c '.items[].domains[]? | select(.owner.kind == "ComputeDomainFabric")'; }

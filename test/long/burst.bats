@@ -45,6 +45,6 @@ assignments_are() { [[ $(k get computedomainfabrics -o json | jq '[.items[].doma
 	led_by "$leader"
 	"$cluster/service" controller-manager start
 	k -n "$ns" delete computedomains --all --wait=false >/dev/null
-	no_domains() { [[ -z $(k -n "$ns" get computedomains -o name) ]]; }
+	no_domains() { prints_nothing k -n "$ns" get computedomains -o name; }
 	eventually 600 no_domains
 }

@@ -10,9 +10,8 @@ nodes=4
 setup_file() {
 	with_driver $nodes
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=0 >/dev/null
-	eventually 60 no_controllers
+	eventually 60 no_controller
 }
-no_controllers() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-controller -o name) ]]; }
 teardown() {
 	[[ -z ${recorder:-} ]] || kill "$recorder" 2>/dev/null || true
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || repair

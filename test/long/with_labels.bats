@@ -37,7 +37,7 @@ example() { that_sleep <"$checkout/examples/auto-domains/$1.yaml" | sed 's|nvidi
 # domains: prints the name and the owner of each ComputeDomain. uids_of_domains: prints their UIDs.
 domains() { k -n "$ns" get computedomains -l "$label" -o json | jq -r '.items[].metadata | "\(.name) \(.ownerReferences[0].kind) \(.ownerReferences[0].name)"' | sort; }
 uids_of_domains() { k -n "$ns" get computedomains -l "$label" -o json | jq -r '[.items[].metadata.uid] | sort[]'; }
-nothing_is_left() { [[ -z $(k -n "$ns" get computedomains,resourceclaims -o name) ]]; }
+nothing_is_left() { prints_nothing k -n "$ns" get computedomains,resourceclaims -o name; }
 # common_channel SELECTOR: prints the only channel of all running pods with these labels. Fails if they have different ones.
 common_channel() {
 	local pod channels
