@@ -63,10 +63,9 @@ daemon_again() {
 
 # not_refused MARK: no request of the driver's programs was denied since this mark of the audit log.
 not_refused() {
-	local refused
-	refused=$("$cluster/audit" "$1" | grep -E "system:serviceaccount:$driver_ns:.* (403|422)$") || return 0
-	echo "refused: $refused" >&2
-	return 1
+	local requests
+	requests=$("$cluster/audit" "$1") || return
+	! grep -E "system:serviceaccount:$driver_ns:.* (403|422)$" >&2 <<<"$requests"
 }
 
 # failure: a tenant requests daemon-0 -> it gets none, and a ComputeDomain forms there
