@@ -9,9 +9,11 @@ load ../cluster/gates
 setup_file() { with_driver 4 --set resources.computeDomains.imex.evictAfterMinutes=1; }
 setup() { ns_begin; }
 teardown() {
+	local clean=0
 	knob 1 REFUSE_START=
-	ns_end
-	[[ -z ${gated:-} ]] || gates 4 ""
+	ns_end || clean=1
+	[[ -z ${gated:-} ]] || gates 4 "" || clean=1
+	return $clean
 }
 
 # uids: of the pods of the namespace. evicted POD: it no longer exists.

@@ -7,10 +7,12 @@ load ../cluster/driver
 setup_file() { "$cluster/up" 2; }
 setup() { ns_begin; }
 teardown() {
+	local clean=0
 	"$cluster/host-imex" all stop
-	ns_end
+	ns_end || clean=1
 	k apply --server-side --force-conflicts -f "$checkout/deploy/chart/compute-domains/crds" >/dev/null
-	with_driver 2 --reset-values
+	with_driver 2 --reset-values || clean=1
+	return $clean
 }
 
 # failure: the mode is changed and changed back -> labels and daemons follow, and new ComputeDomains run
