@@ -80,5 +80,11 @@ notes() {
 	cp -r "$chart" "$copy"
 	mv "$copy/templates/NOTES.txt" "$copy/notes.txt"
 	echo '{"notes": {{ tpl (.Files.Get "notes.txt") . | toJson }}}' >"$copy/templates/notes.yaml"
-	chart=$copy run_helm --show-only templates/notes.yaml "$@" | sed '/^---$/d; /^# Source:/d' | jq -r .notes
+	chart=$copy run_helm --show-only templates/notes.yaml "$@" >"$copy.yaml" || return
+	sed '/^---$/d; /^# Source:/d' "$copy.yaml" | jq -er .notes
+}
+# notes_lack TEXT [HELM ARGUMENT...]: there are notes, and they do not contain the text.
+notes_lack() {
+	local text
+	text=$(notes "${@:2}") && [[ -n $text && $text != *"$1"* ]]
 }

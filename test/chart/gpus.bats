@@ -193,7 +193,7 @@ gates() { sed -n '/^int gpu_driver_check_gates/,/^}/s/.*{ GATE_[A-Z_]*, "\([A-Za
 @test "the notes name what is installed, and warn of a device plugin" {
 	[[ $(notes "${on[@]}") == *"Disable the NVIDIA device plugin"*"DevicePluginActive"* ]]
 	[[ $(notes "${alone[@]}") == *"without ComputeDomains"*"rollout status daemonset/compute-domains-kubelet-plugin"* ]]
-	[[ $(notes) != *"gpu.nvidia.com"* ]]
+	notes_lack gpu.nvidia.com
 	[[ $(notes "${on[@]}" --set kubeletPlugin.containers.gpus.additionalXidsToIgnore=13) == *"additionalXidsToIgnore: no XID is watched without"* ]]
 	[[ $(notes --set gpuResourcesEnabledOverride=true --set resources.gpus.enabled=false) == *"gpuResourcesEnabledOverride: resources.gpus.enabled=false takes precedence"* ]]
 }
