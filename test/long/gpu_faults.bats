@@ -11,9 +11,15 @@ teardown_file() { device_plugin; }
 setup() { ns_begin; }
 teardown() { ns_end; }
 
+# A plugin that was killed before may be waiting for its restart.
 kill_gpu_plugins() {
 	local i
 	for i in 0 1 2 3; do kill -KILL $(gpu_plugin_pids $i) || true; done
+}
+# gpu_plugin_restarts: prints how often these containers of all nodes were restarted.
+gpu_plugin_restarts() {
+	k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json |
+		jq '[.items[].status.containerStatuses[] | select(.name == "gpus").restartCount] | add'
 }
 # failure: the GPU plugin is killed repeatedly while pods come and go -> all pods get their GPU
 @test "the plugin is killed repeatedly while pods come and go: all of them get their GPU, and nothing is left" {
@@ -33,7 +39,8 @@ kill_gpu_plugins() {
 		      containers:
 		      - {name: main, image: $gpu_image, imagePullPolicy: Never, command: [sh, -c, 'test \$(nvidia-smi -L | wc -l) = 1'], resources: {claims: [{name: gpu}]}}
 	END
-	local i
+	local i before
+	before=$(gpu_plugin_restarts)
 	for i in 4 12 18; do
 		eventually 120 succeeded load $i
 		kill_gpu_plugins
@@ -41,5 +48,6 @@ kill_gpu_plugins() {
 	k -n "$ns" wait --for=condition=Complete job/load --timeout=300s
 	[[ $(k -n "$ns" get job load -o jsonpath='{.status.failed}') =~ ^0?$ ]]
 	for i in 0 1 2 3; do eventually 60 no_gpu_files $i; done
+	(($(gpu_plugin_restarts) >= before + 4)) # at least the first time, all of them run
 }
 succeeded() { [[ $(k -n "$ns" get job "$1" -o jsonpath='{.status.succeeded}') -ge $2 ]]; }
