@@ -20,7 +20,7 @@ start_by_hand() {
 # The child process is the plugin itself: node and nsenter exec it.
 stop_by_hand() {
 	kill "$by_hand"
-	wait "$by_hand" || true
+	wait "$by_hand"
 }
 
 # driver_elsewhere HELM ARGS...: installs the chart with plugins on all nodes except node-0. All claims on node-0 must

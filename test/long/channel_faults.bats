@@ -181,7 +181,8 @@ unmute() { k delete validatingadmissionpolicybinding,validatingadmissionpolicy m
 	done
 	for i in 1 2 3 4 5 6 7 8; do running "w$i" 150; done
 	kill "$second"
-	wait "$second" || true
+	wait "$second"
+	grep -q 'all caches are filled, reconciling everything' "$BATS_TEST_TMPDIR/second.log"
 	local ids
 	ids=$(for i in 1 2 3 4 5 6 7 8; do channels_of "w$i"; done | sort -n)
 	[[ $(wc -l <<<"$ids") == 8 && $(uniq <<<"$ids" | grep -c '^[0-9]*$') == 8 ]]
