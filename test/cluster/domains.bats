@@ -78,7 +78,9 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 		ready "$d"
 		[[ $(assignment 0) == *"/$(domain_uid "$d")/"* && $(assignment 1) == *"/$(domain_uid "$d")/"* ]]
 	done
-	if k -n "$driver_ns" logs -l $daemon_selector --since-time="$since" --tail=-1 | grep -i "map mismatch"; then false; fi
+	k -n "$driver_ns" logs -l $daemon_selector --since-time="$since" --tail=-1 >"$BATS_TEST_TMPDIR/logs"
+	grep -q "IMEX Log initializing" "$BATS_TEST_TMPDIR/logs"
+	! grep -i "map mismatch" "$BATS_TEST_TMPDIR/logs" || false
 }
 
 # bats test_tags=matrix

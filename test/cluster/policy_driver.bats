@@ -65,7 +65,7 @@ daemon_again() {
 not_refused() {
 	local requests
 	requests=$("$cluster/audit" "$1") || return
-	! grep -E "system:serviceaccount:$driver_ns:.* (403|422)$" >&2 <<<"$requests"
+	! grep -E "system:serviceaccount:$driver_ns:.* (403|422)$" >&2 <<<"$requests" || return 1
 }
 
 # failure: a tenant requests daemon-0 -> it gets none, and a ComputeDomain forms there
