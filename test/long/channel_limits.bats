@@ -174,7 +174,8 @@ runs_still() { "$cluster/node" 0 sh -c 'grep -l "domain $1 " /var/run/cdi/*claim
 	eventually 60 allocated "$ns" channel-0
 	run "$cluster/node" 0 "$checkout/build/test/kubelet/dra-call" $dir/plugins/compute-domain.nvidia.com/dra.sock prepare $(claim_of "$ns" channel-0)
 	[[ $status == 1 && $output == *'unknown field "isolation": the claim is for an assigned channel of its ComputeDomain'* ]]
-	[[ -z $("$cluster/node" 0 sh -c "ls $dir/cdi | grep claim_ || true") ]]
+	"$cluster/node" 0 test -d $dir
+	[[ -z $("$cluster/node" 0 sh -c "find $dir -path '*/cdi/*claim_*'") ]]
 	worker n2 d 2
 	running n2
 	[[ $(channels_of near) == "$id" && $(channels_of n2) == "$id" ]]
