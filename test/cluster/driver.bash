@@ -268,7 +268,7 @@ node_files() {
 node_clean() {
 	local files own left
 	files=$(node_files "$1") || return
-	own=$(sed -n "s/^claim \(.*\) PrepareCompleted $daemon_domain\$/\1/p" <<<"$files")
+	own=$(sed -n "s/^claim \(.*\) PrepareCompleted $daemon_domain\$/\1/p" <<<"$files" | head -n 1)
 	left=$(grep -E '^domain |claim_|^claim ' <<<"$files" | grep -vE "^domain ((plugin|daemon)\.lock|fabric|edits|daemon\.json)\$${own:+|$own}") || true
 	[[ -z $left ]] || { echo "left on node-$1: $left"; return 1; }
 }
