@@ -371,10 +371,10 @@ device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" g
 	eventually 20 device_plugin_metric 0
 	device_plugin
 	eventually 20 node_has_event DevicePluginActive
-	eventually 5 device_plugin_metric 1
+	eventually 30 device_plugin_metric 1
 	no_device_plugin
 	eventually 20 node_has_event DevicePluginInactive
-	eventually 5 device_plugin_metric 0
+	eventually 30 device_plugin_metric 0
 }
 
 # failure: a pod requests nvidia.com/gpu and has a claim -> it runs if the device class has another name

@@ -51,8 +51,8 @@ node_is() { [[ $(k get node "node-$1" -o jsonpath='{.status.conditions[?(@.type=
 	eventually 65 node_is 2 Unknown
 	eventually $((off + 65 - SECONDS)) node_is 3 Unknown
 	reported() { event_contains ComputeDomain/d "Node node-$1 is lost" && [[ $(node_entry "$1" status) == NotReady ]]; }
-	eventually 5 reported 2
-	eventually 5 reported 3
+	eventually 15 reported 2
+	eventually 15 reported 3
 	echo "reported as lost $((SECONDS - off)) s after the power was cut"
 	[[ $(condition d Ready reason) == NodeLost && $(node_entry 0 status) == Ready ]]
 	# The node may be running behind a broken network: its index stays.

@@ -101,7 +101,7 @@ withstood() {
 	attack endless 60 &
 	attacker=$!
 	worker b d 0
-	running b 40
+	running b 55 # while the attack lasts
 	kill -0 $attacker
 	k -n "$ns" delete pod b
 	wait $attacker

@@ -38,7 +38,7 @@ message_has() { [[ $(condition d StartGateOpen message) == *"$1"* ]]; }
 	[[ $(phases) == "Pending " ]]
 	worker w3 d 3
 	start=$SECONDS
-	for i in 0 1 2 3; do running "w$i" 20; done
+	for i in 0 1 2 3; do running "w$i" 40; done # a kubelet by itself retries after 60 to 90 s
 	echo "all pods run $((SECONDS - start)) s after the last one was created"
 	condition_is d StartGateOpen True
 	eventually 10 event_contains ComputeDomain/d "Enough nodes were connected"
@@ -65,6 +65,6 @@ message_has() { [[ $(condition d StartGateOpen message) == *"$1"* ]]; }
 	eventually 30 domain_field_is d .status.nodesReady 1
 	[[ $(phases) == "Pending " ]]
 	k -n "$ns" annotate computedomain d "$gate-" >/dev/null
-	running w 15
+	running w 40
 	eventually 10 condition_is d StartGateOpen ""
 }
