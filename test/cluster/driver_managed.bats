@@ -6,6 +6,7 @@ load driver
 load domains
 
 setup_file() { with_driver 4; }
+teardown_file() { "$cluster/prometheus" stop; }
 setup() { ns_begin; }
 teardown() {
 	[[ -n ${BATS_TEST_COMPLETED:-} ]] || "$cluster/kubelet" 1 start
@@ -370,7 +371,6 @@ seen() { "$cluster/prometheus" query "count($1${2:+{$2!=\"\"\}})" | jq -e '.data
 	while read -r metric labels; do
 		for label in "" $labels; do eventually 20 seen "$metric" "$label"; done
 	done <"$BATS_TEST_TMPDIR/named"
-	"$cluster/prometheus" stop
 }
 
 # surge_waits SECONDS: a new plugin Pod must be ready for this time before the old one of its node is deleted.
