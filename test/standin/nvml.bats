@@ -73,6 +73,12 @@ client() {
         [[ $(grep -c 'driver Success' <<< "$output") -eq 1 && $(grep -c 'driver Uninitialized' <<< "$output") -eq 1 ]]
 }
 
+@test "a handle of a MIG device does not work after the last shutdown" {
+        printf '%s\n' GPU_COUNT=1 'GPU0_MIG="1g@0"' > "$CONF"
+        run client imsm
+        [[ ${lines[1]} == "uuid Success instance Success MIG-"* && ${lines[3]} == "uuid Uninitialized instance Uninitialized "* ]]
+}
+
 @test "init hangs or crashes on demand" {
         echo HANG=1 > "$CONF"
         run timeout 0.5 "$STANDIN_BUILD/nvml-client" "$DIR/libnvidia-ml.so.1" i

@@ -341,7 +341,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned 
  * which the cluster scripts set. */
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length);
 EXPORT nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length) {
-        nvmlReturn_t bad = is_mig(device) ? NVML_SUCCESS : check(device, uuid);
+        nvmlReturn_t bad = check(gpu_of(device), uuid);
         const char *node;
         uint32_t hash = 2166136261U;
         char text[64];

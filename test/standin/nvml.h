@@ -49,4 +49,6 @@ nvmlReturn_t check_call(nvmlDevice_t device, const void *out, const char *call);
 
 /* nvml_mig.c: MIG devices have their own handles. */
 bool is_mig(nvmlDevice_t device);
+/* The GPU of a MIG device; a GPU itself. */
+nvmlDevice_t gpu_of(nvmlDevice_t device);
 nvmlReturn_t mig_uuid(nvmlDevice_t device, char *uuid, unsigned length);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml-client LIBRARY [CALLS]: prints what the library returns for every GPU; for nvml.bats. CALLS is a
  * string of i (init), n (init without GPUs), s (shutdown), f (facts), v (facts by the versioned fabric call),
- * b (the same with a bad version), w (wait for a line on stdin). */
+ * b (the same with a bad version), m (the MIG device that the first call finds on GPU 0),
+ * w (wait for a line on stdin). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,24 @@ static void facts(char how) {
         }
 }
 
+static void mig(void) {
+        static void *found;
+        int (*handle)(unsigned, void **), (*by_index)(void *, unsigned, void **),
+                (*uuid)(void *, char *, unsigned), (*instance)(void *, unsigned *);
+        void *gpu = NULL;
+        char text[96] = "";
+        unsigned id = 0;
+
+        *(void **)&handle = symbol("nvmlDeviceGetHandleByIndex_v2");
+        *(void **)&by_index = symbol("nvmlDeviceGetMigDeviceHandleByIndex");
+        *(void **)&uuid = symbol("nvmlDeviceGetUUID");
+        *(void **)&instance = symbol("nvmlDeviceGetGpuInstanceId");
+        if (!found && handle(0, &gpu) == 0)
+                by_index(gpu, 0, &found);
+        printf("uuid %s", say(uuid(found, text, sizeof(text))));
+        printf(" instance %s %s\n", say(instance(found, &id)), text);
+}
+
 int main(int argc, char **argv) {
         const char *calls = argc > 2 ? argv[2] : "ifs";
         int (*init)(void), (*init_flags)(unsigned), (*shut_down)(void);
@@ -109,8 +128,11 @@ int main(int argc, char **argv) {
                                 ;
                         continue;
                 }
-                if (strchr("fvb", *calls)) {
-                        facts(*calls);
+                if (strchr("fvbm", *calls)) {
+                        if (*calls == 'm')
+                                mig();
+                        else
+                                facts(*calls);
                         fflush(stdout);
                         continue;
                 }

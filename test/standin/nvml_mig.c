@@ -104,6 +104,10 @@ static struct mig *fill(nvmlDevice_t gpu, unsigned slot) {
         return NULL;
 }
 
+nvmlDevice_t gpu_of(nvmlDevice_t device) {
+        return is_mig(device) ? mig_of(device)->gpu : device;
+}
+
 nvmlReturn_t mig_uuid(nvmlDevice_t device, char *uuid, unsigned length) {
         struct mig *m = mig_of(device);
         char text[64];
@@ -150,7 +154,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, uns
 static nvmlReturn_t check_mig(const void *handle, const void *out, const char *call) {
         struct mig *m = mig_of(handle);
 
-        return m && out ? injected(m->gpu->index, call) : NVML_ERROR_INVALID_ARGUMENT;
+        return m ? check_call(m->gpu, out, call) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned *id);
