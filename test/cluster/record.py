@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records each change of a node's daemon Pods, of their claims, of the Node and of its ResourceSlice, as a program can see it, one per
-line, until SIGTERM: record.py KUBECTL NAMESPACE NODE OUTPUT. test/simulate/play prints the same lines for the simulated world."""
+line: record.py KUBECTL NAMESPACE NODE OUTPUT. After SIGTERM it ends when nothing has changed for five seconds. test/simulate/play prints
+the same lines for the simulated world."""
 
 import os
 import signal
@@ -88,12 +89,12 @@ def of_slice(was, now):
 
 def main():
     kubectl, namespace, node, output = sys.argv[1:]
-    cluster, lock = Cluster(kubectl), threading.Lock()
+    cluster, changed = Cluster(kubectl), threading.Condition()
     before, mine, seen = {}, [], []  # objects by UID; the node's Pods in the order of their versions; (version, what, Pod, change)
 
     def follow(path, what, facts, pod_of):
         def on_change(kind, o, arrived):
-            with lock:
+            with changed:
                 was = before.get(o["metadata"]["uid"], {})
                 before[o["metadata"]["uid"]] = o
                 changes = ["gone"] if kind == "DELETED" else list(facts(was, o))
@@ -101,6 +102,8 @@ def main():
                     changes.append("deleted")
                 # All kinds are in one etcd, so the resource versions give the order.
                 seen.extend((int(o["metadata"]["resourceVersion"]), what, pod_of(o), change) for change in changes)
+                if changes:
+                    changed.notify()
 
         for o in cluster.get(path)["items"]:
             before[o["metadata"]["uid"]] = o
@@ -115,7 +118,9 @@ def main():
     follow(f"/apis/resource.k8s.io/v1/resourceslices?fieldSelector=spec.nodeName%3D{node},spec.driver%3D{DRIVER}", "slice", of_slice, lambda o: None)
     print("recording", flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
-    with lock, open(output, "w") as f:
+    with changed, open(output, "w") as f:
+        while changed.wait(5):
+            pass
         for _, what, pod, change in sorted(seen, key=lambda line: line[0]):
             if what == "pod" and pod and pod not in mine:
                 mine.append(pod)

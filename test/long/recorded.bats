@@ -35,9 +35,8 @@ record() {
 # compared: waits until nothing has changed for five seconds, and compares the changes with the recorded ones.
 compared() {
 	local file=$checkout/test/simulate/recorded/$event
-	for_seconds 5 true
 	kill "$recorder"
-	wait "$recorder" 2>/dev/null || true
+	wait "$recorder"
 	recorder=
 	python3 -B "$checkout/test/simulate/recorded.py" --normalize <"$lines" >"$lines.now"
 	if [[ -n ${RECORD:-} ]]; then
