@@ -25,8 +25,10 @@
 /* The guard: starts kubectl, and ends it when the pipe closes. Never returns. */
 static _Noreturn void guard_run(const struct proxy *p, int pipe_end, int output, const struct kubectl *k) {
         _cleanup_(freep) char *socket = xasprintf("--unix-socket=%s", p->socket);
-        const char *const args[] = { "proxy", socket, "--reject-methods=" NOT_GET,
-                                     "--reject-paths=" STREAMS };
+        /* Without --append-server-path, kubectl drops the path of the server's URL
+         * (https://host/k8s/clusters/x). The rejected paths have no such prefix. */
+        const char *const args[] = { "proxy", socket, "--append-server-path=true",
+                                     "--reject-methods=" NOT_GET, "--reject-paths=" STREAMS };
         const struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args) };
         struct pollfd f = { .fd = pipe_end, .events = POLLIN };
         struct err e;
