@@ -24,13 +24,29 @@ static void add_problem(struct overview *o, const char *object) {
                 message_add(&o->next, "why %s", object);
 }
 
+/* Why these objects are missing. */
+static const char *unread_words(const struct overview *o, const enum view_kind *kinds, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (view_failed(o->v, kinds[i]))
+                        return "could not be read";
+        return "may not be read";
+}
+
+static bool any_list_failed(const struct overview *o) {
+        for (enum view_kind k = 0; k < VIEW_KINDS; k++)
+                if (view_failed(o->v, k))
+                        return true;
+        return false;
+}
+
 /* ---- the driver ---- */
 
 static void judge_controller(struct overview *o) {
         struct view *v = o->v;
         bool unclear = v->driver == VIEW_DRIVER_UNCLEAR;
         if (unclear || view_state(v, VIEW_DEPLOYMENTS, NULL) != VIEW_COMPLETE) {
-                o->controller = unclear ? "not known" : "may not be read";
+                static const enum view_kind kinds[] = { VIEW_DEPLOYMENTS };
+                o->controller = unclear ? "not known" : unread_words(o, kinds, ARRAY_LEN(kinds));
                 o->controller_mark = TERM_UNKNOWN;
                 return;
         }
@@ -61,7 +77,10 @@ static void judge_plugins(struct overview *o) {
         }
         if (!v->driver_ns || view_state(v, VIEW_PODS, v->driver_ns) != VIEW_COMPLETE ||
             view_state(v, VIEW_NODES, NULL) != VIEW_COMPLETE) {
-                o->plugins = v->driver == VIEW_DRIVER_UNCLEAR ? "not known" : "may not be read";
+                static const enum view_kind kinds[] = { VIEW_DAEMON_SETS, VIEW_DEPLOYMENTS, VIEW_PODS,
+                                                        VIEW_NODES };
+                o->plugins = v->driver == VIEW_DRIVER_UNCLEAR ? "not known"
+                                                              : unread_words(o, kinds, ARRAY_LEN(kinds));
                 o->plugins_mark = TERM_UNKNOWN;
                 return;
         }
@@ -84,7 +103,8 @@ static void judge_nodes(struct overview *o) {
         struct message_list bad = { 0 };
         size_t n_offer = 0, n_withhold = 0;
         if (!o->inv.complete) {
-                o->nodes = "may not be read";
+                static const enum view_kind kinds[] = { VIEW_NODES, VIEW_SLICES, VIEW_CLAIMS };
+                o->nodes = unread_words(o, kinds, ARRAY_LEN(kinds));
                 o->nodes_mark = TERM_UNKNOWN;
                 return;
         }
@@ -243,8 +263,19 @@ static void overview_text(struct overview *o, size_t n_domains) {
         term_newline(t);
         if (n_domains)
                 domains_table(o);
+        else if (view_failed(v, VIEW_DOMAINS))
+                term_line(t, "The ComputeDomains could not be read");
         else
                 term_line(t, "No ComputeDomain%s%s", o->ns ? " in namespace " : "", o->ns ? o->ns : "");
+        if (any_list_failed(o))
+                term_newline(t);
+        for (enum view_kind k = 0; k < VIEW_KINDS; k++) {
+                const char *why = view_failed(v, k);
+                if (!why)
+                        continue;
+                term_add_mark(t, TERM_UNKNOWN);
+                term_line(t, "%s: %s", view_resource(k)->plural, why);
+        }
         const char *next = message_end(&o->next, v->a);
         if (o->n_problems) {
                 term_newline(t);
@@ -265,6 +296,17 @@ static void overview_json(struct overview *o) {
                 term_json(&w, "driverDoubt", o->v->driver_doubt, a);
         jw_bool(&w, "complete", o->inv.complete);
         jw_int(&w, "problems", (int64_t)o->n_problems);
+        jw_arr(&w, "failed");
+        for (enum view_kind k = 0; k < VIEW_KINDS; k++) {
+                const char *why = view_failed(o->v, k);
+                if (!why)
+                        continue;
+                jw_obj(&w, NULL);
+                jw_str(&w, "what", view_resource(k)->plural);
+                term_json(&w, "why", why, a);
+                jw_end_obj(&w);
+        }
+        jw_end_arr(&w);
         jw_arr(&w, "racks");
         for (size_t i = 0; o->inv.complete && i < o->inv.n_racks; i++) {
                 const struct inventory_rack *r = &o->inv.racks[i];
@@ -326,7 +368,8 @@ int overview_add(struct cli *c, struct view *v) {
                         view_state(v, VIEW_DOMAINS, v->source->ns) != VIEW_UNREADABLE;
         if (o.n_problems)
                 return COMMAND_PROBLEM;
-        if (v->driver == VIEW_DRIVER_UNCLEAR && view_state(v, VIEW_ADMISSION, NULL) != VIEW_UNREADABLE)
+        if (any_list_failed(&o) ||
+            (v->driver == VIEW_DRIVER_UNCLEAR && view_state(v, VIEW_ADMISSION, NULL) != VIEW_UNREADABLE))
                 return COMMAND_FAILED;
         return readable && v->driver != VIEW_DRIVER_UNCLEAR ? COMMAND_FINE : COMMAND_DENIED;
 }

@@ -19,9 +19,10 @@ static const char *driver_version(struct cli *c, const char **ret_image) {
 static int version_run(struct cli *c) {
         const char *image, *driver = driver_version(c, &image),
                            *server = c->source->server_version(c->source);
-        bool denied = view_state(&c->v, VIEW_DEPLOYMENTS, NULL) == VIEW_UNREADABLE;
+        enum view_state state = view_state(&c->v, VIEW_DEPLOYMENTS, NULL);
         const char *unknown = c->v.driver == VIEW_DRIVER_UNCLEAR ? "not known"
-                              : denied                           ? "may not be read"
+                              : state == VIEW_UNREADABLE         ? "may not be read"
+                              : state == VIEW_PARTIAL            ? "could not be read"
                                                                  : "not found";
         if (streq(options.output, "json")) {
                 struct jw w = JW(&c->t.out);
@@ -43,7 +44,7 @@ static int version_run(struct cli *c) {
                 if (c->v.driver_doubt)
                         term_paragraph(&c->t, "", c->v.driver_doubt);
         }
-        return COMMAND_FINE;
+        return !driver && state == VIEW_PARTIAL ? COMMAND_FAILED : COMMAND_FINE;
 }
 
 const struct command command_version = {

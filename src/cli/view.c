@@ -222,6 +222,13 @@ const char *view_why(const struct view *v, enum view_kind k, const char *ns) {
         return l ? l->why : NULL;
 }
 
+const char *view_failed(const struct view *v, enum view_kind k) {
+        for (size_t i = 0; i < v->kinds[k].n_lists; i++)
+                if (v->kinds[k].lists[i].state == VIEW_PARTIAL)
+                        return str_or(v->kinds[k].lists[i].why, "the list is not complete");
+        return NULL;
+}
+
 bool view_not_served(const struct view *v, enum view_kind k) {
         for (size_t i = 0; i < v->kinds[k].n_lists; i++)
                 if (v->kinds[k].lists[i].not_served)

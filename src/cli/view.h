@@ -99,6 +99,9 @@ enum view_state view_state(const struct view *v, enum view_kind k, const char *n
 enum view_state view_state_one(const struct view *v, enum view_kind k, const char *ns, const char *name);
 /* Why the state is not complete; NULL: no error is known. */
 const char *view_why(const struct view *v, enum view_kind k, const char *ns);
+/* The error of a list of the kind that failed, whatever its namespace; NULL: none failed. Missing permissions
+ * are no failure. */
+const char *view_failed(const struct view *v, enum view_kind k);
 /* Whether the server does not serve the kind. */
 bool view_not_served(const struct view *v, enum view_kind k);
 

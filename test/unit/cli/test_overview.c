@@ -259,6 +259,41 @@ static void status_without_any_right_has_its_own_exit_code(void **state) {
         assert_int_equal(run_command_on(&command_status, NULL), COMMAND_DENIED);
 }
 
+/* No list is answered, which does not show a healthy cluster. */
+static void lists_that_failed_have_their_own_exit_code(void **state) {
+        (void)state;
+        static const char down[] = "the API server does not answer";
+        cluster_fail(cluster, &kube_compute_domains, ERR_RETRY, down);
+        command_has(&command_status, COMMAND_FAILED,
+                    "controller   2/2\n  \xe2\x9c\x94 plugins      6/6\n  \xe2\x9c\x94 nodes        6 offer");
+        command_has(&command_status, COMMAND_FAILED,
+                    "\n\nThe ComputeDomains could not be read\n\n? computedomains: the API server does");
+        command_has(&command_version, COMMAND_FINE, "driver      0.1.0");
+        cluster_fail(cluster, &kube_resource_claims, ERR_RETRY, down);
+        command_has(&command_status, COMMAND_FAILED, "? nodes        could not be read\n");
+        cluster_fail(cluster, &kube_pods, ERR_RETRY, down);
+        command_has(&command_status, COMMAND_FAILED, "? plugins      could not be read\n");
+        const struct kube_resource *others[] = { &kube_daemonsets, &tool_kinds_deployments, &kube_nodes,
+                                                 &kube_resource_slices, &kube_fabrics };
+        for (size_t i = 0; i < ARRAY_LEN(others); i++)
+                cluster_fail(cluster, others[i], ERR_RETRY, down);
+        command_has(&command_status, COMMAND_FAILED,
+                    "? controller   could not be read\n  ? plugins      could not be read\n  ? nodes        "
+                    "could not be read\n");
+        command_has(&command_version, COMMAND_FAILED, "driver      could not be read\n");
+        options.output = "json";
+        command_has(&command_status, COMMAND_FAILED,
+                    "\"problems\":0,\"failed\":[{\"what\":\"pods\",\"why\":\"the API server does not");
+}
+
+/* Another list shows the problem. */
+static void a_problem_outweighs_a_list_that_failed(void **state) {
+        (void)state;
+        some_trouble();
+        cluster_fail(cluster, &kube_nodes, ERR_RETRY, "the API server does not answer");
+        command_has(&command_status, COMMAND_PROBLEM, "? nodes: the API server does not answer\n");
+}
+
 static void racks_show_who_uses_which_node(void **state) {
         (void)state;
         some_trouble();
@@ -435,6 +470,8 @@ int main(void) {
                 T(a_computedomain_that_is_being_deleted_is_judged_by_its_condition_ready),
                 T(the_go_driver_is_not_mistaken_for_this_driver),
                 T(status_without_any_right_has_its_own_exit_code),
+                T(lists_that_failed_have_their_own_exit_code),
+                T(a_problem_outweighs_a_list_that_failed),
                 T(racks_show_who_uses_which_node),
                 T(the_page_shows_racks_nodes_channels_and_problems),
                 T(the_page_of_assigned_channels_shows_how_many_are_in_use),
