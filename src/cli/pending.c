@@ -193,13 +193,6 @@ static const char *required_rack(const struct pod_case *c) {
         return NULL;
 }
 
-static bool has_affinity(const struct pod_object *p) {
-        for (size_t i = 0; i < p->n_affinity; i++)
-                if (streq(p->affinity[i].topology_key, GPU_CLIQUE_LABEL))
-                        return true;
-        return false;
-}
-
 /* Which nodes the pod may use, as far as the rules of channels decide. */
 struct candidates {
         const char *clique, *rack;    /* NULL: any */
@@ -424,7 +417,7 @@ struct places {
 static bool find_places(struct pod_case *c, const struct inventory *inv, bool shared, const char *rack,
                         struct places *ret) {
         *ret = (struct places){ .all = { .shared = shared }, .part = { .shared = shared, .rack = rack } };
-        if (has_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
+        if (pod_case_affinity(c->pod) && c->n_placed && pod_case_clique(c) && *c->clique)
                 ret->part.clique = c->clique;
         ret->own = ret->part;
         ret->own.pod = c->pod;
@@ -487,7 +480,7 @@ static void channels_possible(struct pod_case *c) {
         diagnosis_possible(c->d, reason_cause(CAUSE_NO_FREE_CHANNEL), "all channels are in use");
         diagnosis_possible(c->d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
                            "the nodes withhold their channels, or no plugin runs on them");
-        if (has_affinity(c->pod) && c->n_placed)
+        if (pod_case_affinity(c->pod) && c->n_placed)
                 diagnosis_possible(c->d, reason_cause(CAUSE_PARTITION_FULL),
                                    "the NVLink partition of the other pods is full");
         if (needs_gpus(c))
@@ -629,7 +622,8 @@ void pending_diagnose(struct pod_case *c) {
                               str_or(c->cd_name, c->domain_uid));
                 return;
         }
-        bool affinity = says(c, "didn't match pod affinity rules") && has_affinity(c->pod) && c->n_placed;
+        bool affinity =
+                says(c, "didn't match pod affinity rules") && pod_case_affinity(c->pod) && c->n_placed;
         if (c->asks && (c->shared ? diagnose_shared(c) : diagnose_on_one_node(c)))
                 return;
         if (c->asks && !c->shared && (says(c, "cannot allocate all claims") || affinity)) {
@@ -639,7 +633,7 @@ void pending_diagnose(struct pod_case *c) {
                 complete = diagnosis_needs(c->d, VIEW_CLAIMS, NULL) && complete;
                 if (complete && inv.complete)
                         diagnose_channels(c, &inv);
-                else if (!shortage_diagnose(c, has_affinity(c->pod)))
+                else if (!shortage_diagnose(c, pod_case_affinity(c->pod)))
                         channels_possible(c);
         } else if (says(c, "Insufficient nvidia.com/gpu")) {
                 diagnosis_add(c->d, reason_cause(CAUSE_GPUS_NOT_FREE), NULL,

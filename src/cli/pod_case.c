@@ -120,39 +120,37 @@ static void find_case_domain(struct pod_case *c) {
 
 /* ---- other pods of the workload ---- */
 
-static const char *const workload_labels[] = { "jobset.sigs.k8s.io/jobset-uid",
-                                               "leaderworkerset.sigs.k8s.io/group-key",
-                                               "training.kubeflow.org/job-name",
-                                               "batch.kubernetes.io/job-name", "job-name" };
-
-bool pod_case_is_sibling(const struct pod_object *a, const struct pod_object *b) {
-        if (!streq(a->o.meta.ns, b->o.meta.ns))
-                return false;
-        for (size_t i = 0; i < ARRAY_LEN(workload_labels); i++) {
-                const char *x = pod_object_label(a, workload_labels[i]),
-                           *y = pod_object_label(b, workload_labels[i]);
-                if (x || y)
-                        return streq(x, y);
-        }
-        return a->n_owners && b->n_owners && streq(a->owners[0].uid, b->owners[0].uid);
+const struct pod_affinity_term *pod_case_affinity(const struct pod_object *p) {
+        for (size_t i = 0; i < p->n_affinity; i++)
+                if (streq(p->affinity[i].topology_key, GPU_CLIQUE_LABEL))
+                        return &p->affinity[i];
+        return NULL;
 }
 
-/* Whether a claim of the Pod is for the same ComputeDomain. */
-static bool uses_domain(const struct view *v, const struct pod_object *p, const char *uid) {
-        for (size_t i = 0; uid && i < p->n_claims; i++) {
-                const struct claim_object *c =
-                        view_find(v, VIEW_CLAIMS, p->o.meta.ns, pod_object_claim(p, &p->claims[i]));
-                if (c && streq(c->domain_uid, uid))
+bool pod_case_shares_domain(const struct pod_case *c, const struct pod_object *p) {
+        if (!streq(p->o.meta.ns, c->pod->o.meta.ns))
+                return false;
+        for (size_t i = 0; i < p->n_claims; i++) {
+                const struct claim_object *claim =
+                        view_find(c->v, VIEW_CLAIMS, p->o.meta.ns, pod_object_claim(p, &p->claims[i]));
+                if ((c->template_name && streq(p->claims[i].template, c->template_name)) ||
+                    (claim && c->domain_uid && streq(claim->domain_uid, c->domain_uid)))
                         return true;
         }
         return false;
 }
 
+/* Whether the pod must run in the partition of the Pod. Without an affinity, whether both use the same
+ * ComputeDomain. */
+static bool is_sibling(const struct pod_case *c, const struct pod_object *p) {
+        const struct pod_affinity_term *t = pod_case_affinity(c->pod);
+        return p != c->pod && !pod_object_has_ended(p) && streq(p->o.meta.ns, c->pod->o.meta.ns) &&
+               (t ? pod_affinity_term_selects(t, p) : pod_case_shares_domain(c, p));
+}
+
 static void find_siblings(struct pod_case *c) {
         VIEW_EACH(c->v, VIEW_PODS, struct pod_object, p) {
-                if (p == c->pod || streq(p->phase, "Succeeded") || streq(p->phase, "Failed") ||
-                    !streq(p->o.meta.ns, c->pod->o.meta.ns) ||
-                    !(pod_case_is_sibling(c->pod, p) || uses_domain(c->v, p, c->domain_uid)))
+                if (!is_sibling(c, p))
                         continue;
                 c->n_siblings++;
                 c->n_placed += p->node != NULL;
@@ -162,9 +160,17 @@ static void find_siblings(struct pod_case *c) {
         c->n_siblings++;
 }
 
+/* A pod without a node may join any of its siblings. */
 const char *pod_case_clique(struct pod_case *c) {
-        if (!c->clique && c->near)
-                c->clique = inventory_clique(c->v, c->near);
+        if (c->clique || !c->near)
+                return c->clique;
+        c->clique = inventory_clique(c->v, c->near);
+        VIEW_EACH(c->v, VIEW_PODS, struct pod_object, p) {
+                const char *x =
+                        !c->pod->node && p->node && is_sibling(c, p) ? inventory_clique(c->v, p->node) : NULL;
+                if (x && c->clique && !streq(x, c->clique))
+                        return c->clique = "";
+        }
         return c->clique;
 }
 

@@ -20,9 +20,12 @@ struct pod_case {
          */
         const struct compute_domain *named;
         bool shared;         /* the claim is for the device that pods on several nodes share */
-        const char *near;    /* the pod's node, or that of a placed pod of the same workload; NULL: none */
-        const char *clique; /* the partition of `near`; NULL: unknown, or not asked yet (pod_case_clique()) */
-        size_t n_siblings, n_placed;        /* pods of the same workload with this one; those with a node */
+        const char *near;    /* the pod's node, or that of a placed sibling; NULL: none */
+        const char *clique;  /* the partition of `near`; "": none, or the siblings are in several; NULL:
+                              * unknown,  or not asked yet (pod_case_clique()) */
+        /* The siblings with this pod, and those with a node. A sibling is a pod that the required affinity to
+         * a partition selects. Without such an affinity, it is a pod with the same ComputeDomain. */
+        size_t n_siblings, n_placed;
         const struct event_object *prepare; /* the newest FailedPrepareDynamicResources; NULL: none */
         const char *waits;                  /* the message of the scheduler; NULL: none */
 };
@@ -31,8 +34,10 @@ struct pod_case {
 void pod_case_make(struct diagnosis *d, const struct pod_object *p, struct pod_case *ret);
 /* Finds the partition, after the lists that show it have been read. */
 const char *pod_case_clique(struct pod_case *c);
-/* Whether two Pods belong to the same workload. */
-bool pod_case_is_sibling(const struct pod_object *a, const struct pod_object *b);
+/* The required affinity of a Pod to the partition of other Pods; NULL: none. */
+const struct pod_affinity_term *pod_case_affinity(const struct pod_object *p);
+/* Whether a Pod names a claim of the same ComputeDomain. */
+bool pod_case_shares_domain(const struct pod_case *c, const struct pod_object *p);
 /* How long ago, for people. */
 const char *pod_case_since(const struct diagnosis *d, int64_t time);
 

@@ -61,7 +61,7 @@ static void hint_at_lost_imex(struct pod_case *c) {
                         pod_case_since(c->d, event_object_time(e)), str_or(e->message, e->reason));
 }
 
-/* The partitions of the nodes of the ComputeDomain. */
+/* The partitions of the nodes of the ComputeDomain, and of its pods. */
 static void check_partition(struct pod_case *c) {
         struct message_list list = { .between = "; " };
         const char *first = c->clique;
@@ -74,10 +74,10 @@ static void check_partition(struct pod_case *c) {
                 several = several || !streq(first, x);
         }
         VIEW_EACH(c->v, VIEW_PODS, struct pod_object, p) {
-                const char *x = p->node && p != c->pod && pod_case_is_sibling(c->pod, p) &&
-                                                !streq(p->phase, "Succeeded") && !streq(p->phase, "Failed")
-                                        ? inventory_clique(c->v, p->node)
-                                        : NULL;
+                const char *x =
+                        p->node && p != c->pod && !pod_object_has_ended(p) && pod_case_shares_domain(c, p)
+                                ? inventory_clique(c->v, p->node)
+                                : NULL;
                 several = several || (x && first && !streq(first, x));
         }
         if (!c->clique)

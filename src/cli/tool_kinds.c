@@ -47,8 +47,16 @@ static const struct jd_field f_pod_claim[] = {
         JD_STR(struct pod_claim, "resourceClaimTemplateName", template),
         JD_END,
 };
-static const struct jd_field f_term[] = { JD_STR(struct pod_affinity_term, "topologyKey", topology_key),
-                                          JD_END };
+static const struct jd_field f_requirement[] = { JD_STR(struct node_requirement, "key", key),
+                                                 JD_STR(struct node_requirement, "operator", op),
+                                                 JD_STRS(struct node_requirement, "values", values), JD_END };
+static const struct jd_field f_term[] = {
+        JD_STR(struct pod_affinity_term, "topologyKey", topology_key),
+        JD_MAP(struct pod_affinity_term, "labelSelector>matchLabels", labels),
+        JD_LIST(struct pod_affinity_term, "labelSelector>matchExpressions", expressions,
+                struct node_requirement, f_requirement),
+        JD_END,
+};
 static const struct jd_field f_toleration[] = { JD_STR(struct toleration, "key", key),
                                                 JD_STR(struct toleration, "operator", op),
                                                 JD_STR(struct toleration, "value", value),
@@ -108,6 +116,19 @@ const char *pod_object_label(const struct pod_object *p, const char *key) {
 
 bool pod_object_ready(const struct pod_object *p) {
         return condition_true(p->conditions, p->n_conditions, "Ready");
+}
+
+bool pod_object_has_ended(const struct pod_object *p) {
+        return streq(p->phase, "Succeeded") || streq(p->phase, "Failed");
+}
+
+bool pod_affinity_term_selects(const struct pod_affinity_term *t, const struct pod_object *p) {
+        struct node_term all = { .expressions = t->expressions, .n_expressions = t->n_expressions };
+        const struct node_selector s = { .labels = t->labels,
+                                         .n_labels = t->n_labels,
+                                         .terms = &all,
+                                         .n_terms = t->n_expressions ? 1 : 0 };
+        return node_selector_matches(&s, NULL, p->labels, p->n_labels, true);
 }
 
 bool pod_object_is_sidecar(const struct pod_object *p, const char *container) {

@@ -53,6 +53,10 @@ struct pod_claim {
 
 struct pod_affinity_term {
         const char *topology_key;
+        struct jd_pair *labels; /* of labelSelector. The API server adds those of matchLabelKeys */
+        size_t n_labels;
+        struct node_requirement *expressions;
+        size_t n_expressions;
 };
 
 struct toleration {
@@ -97,6 +101,9 @@ bool pod_object_is_plugin(const struct pod_object *p, const char *program);
 const char *pod_object_claim(const struct pod_object *p, const struct pod_claim *c);
 const char *pod_object_label(const struct pod_object *p, const char *key);
 bool pod_object_ready(const struct pod_object *p);
+bool pod_object_has_ended(const struct pod_object *p);
+/* Whether the labelSelector of the term selects the Pod. */
+bool pod_affinity_term_selects(const struct pod_affinity_term *t, const struct pod_object *p);
 /* Whether the init container of this name runs beside the containers of the Pod, and not before them. */
 bool pod_object_is_sidecar(const struct pod_object *p, const char *container);
 /* When the deletion of the Pod was requested; 0: it is not being deleted. */

@@ -141,6 +141,34 @@ static void a_failed_pod_in_another_partition_is_no_second_partition(void **stat
         WHY("train-0", "next-attempt", COMMAND_FINE);
 }
 
+#define OTHER "aa000000-0000-4000-8000-000000000001"
+
+/* A JobSet with a ComputeDomain for each Job, and an MPIJob whose launcher has no channel. */
+static void pods_of_a_workload_without_the_same_computedomain_may_be_elsewhere(void **state) {
+        (void)state;
+        static const char labels[] =
+                "'jobset.sigs.k8s.io/jobset-uid':'u','training.kubeflow.org/job-name':'m'";
+        cluster_domain(cluster, "team-b", "other", OTHER, "'status':'Ready'");
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_claim(cluster, "team-b", "train-1.channel", OTHER, "b0");
+        const struct cluster_pod pods[] = {
+                { .name = "train-0", .claim = "train-0.channel", .node = "a0" },
+                { .name = "train-1", .template = "other-channel", .claim = "train-1.channel", .node = "b0" },
+        };
+        for (size_t i = 0; i < ARRAY_LEN(pods); i++) {
+                struct cluster_pod p = pods[i];
+                p.labels = labels;
+                p.phase = "Running";
+                p.status = RUNS;
+                cluster_put_pod(cluster, &p);
+        }
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'launcher','labels':{%s}},'spec':{'nodeName':"
+                    "'b1','containers':[{'name':'main'}]},'status':{'phase':'Running'" RUNS "}}",
+                    labels);
+        WHY("train-0", "several-domains", COMMAND_FINE);
+}
+
 static void a_pod_that_runs_without_a_channel_is_reported(void **state) {
         (void)state;
         cluster_put(cluster, &kube_pods,
@@ -413,6 +441,7 @@ int main(void) {
                 T(a_container_that_does_not_name_the_claim_is_reported),
                 T(pods_in_two_partitions_are_reported),
                 T(a_failed_pod_in_another_partition_is_no_second_partition),
+                T(pods_of_a_workload_without_the_same_computedomain_may_be_elsewhere),
                 T(a_pod_that_runs_without_a_channel_is_reported),
                 T(a_daemon_that_crashes_is_named_with_its_log),
                 T(a_driver_that_is_not_registered_is_searched_on_the_node),

@@ -74,6 +74,50 @@ static void a_full_partition_of_the_other_pods_is_named_with_the_free_one(void *
         WHY("train-0", "partition-full", COMMAND_PROBLEM);
 }
 
+static void placed_on(const char *name, const char *node, const char *job) {
+        _cleanup_(freep) char *claim = xasprintf("%s.channel", name);
+        _cleanup_(freep) char *labels = xasprintf("'jobset.sigs.k8s.io/jobset-uid':'u','job-name':'%s'", job);
+        cluster_claim(cluster, "team-b", claim, CLUSTER_BENCH, node);
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = name,
+                                                        .claim = claim,
+                                                        .node = node,
+                                                        .labels = labels,
+                                                        .phase = "Running",
+                                                        .status = RUNS });
+}
+
+/* The affinity of the pod selects the pods of its Job. */
+static void pods_that_the_affinity_does_not_select_choose_no_partition(void **state) {
+        (void)state;
+        use_all("team-a", "aa000000-0000-4000-8000-000000000001", "a1a2a3");
+        placed_on("first-0", "a0", "first");
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, NULL);
+        struct cluster_pod p = {
+                .name = "train-0",
+                .claim = "train-0.channel",
+                .labels = "'jobset.sigs.k8s.io/jobset-uid':'u','job-name':'train'",
+                .status = CLUSTER_UNSCHEDULED("0/7 nodes are available: 4 cannot allocate all claims."),
+                .more = AFFINITY,
+        };
+        cluster_put_pod(cluster, &p);
+        WHY("train-0", "other-job", COMMAND_PROBLEM);
+        /* With matchLabelKeys, the API server writes an expression. */
+        p.more = ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'"
+                 "topologyKey':"
+                 "'" GPU_CLIQUE_LABEL "','labelSelector':{'matchExpressions':[{'key':'job-name','operator':"
+                 "'In','values':['train']}]}}]}}";
+        cluster_put_pod(cluster, &p);
+        WHY("train-0", "other-job", COMMAND_PROBLEM);
+        /* It may join either of them. */
+        p.more = ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'"
+                 "topologyKey':"
+                 "'" GPU_CLIQUE_LABEL "','labelSelector':{'matchLabels':{'jobset.sigs.k8s.io/jobset-uid':"
+                 "'u'}}}]}}";
+        cluster_put_pod(cluster, &p);
+        placed_on("first-1", "b0", "first");
+        WHY("train-0", "two-racks", COMMAND_PROBLEM);
+}
+
 static void gpus_that_are_offered_twice_are_recognized_by_the_message(void **state) {
         (void)state;
         pod_waits(CLUSTER_UNSCHEDULED("nil or empty request mappings, no update of pod team-b/train-0 "
@@ -192,6 +236,7 @@ int main(void) {
                 T(a_refused_plugin_pod_is_the_cause_if_no_node_offers_a_channel),
                 T(a_misspelt_claim_template_is_compared_with_those_that_exist),
                 T(a_full_partition_of_the_other_pods_is_named_with_the_free_one),
+                T(pods_that_the_affinity_does_not_select_choose_no_partition),
                 T(gpus_that_are_offered_twice_are_recognized_by_the_message),
                 T(free_channels_and_taken_gpus_are_distinguished),
                 T(a_taint_is_no_lack_of_gpus),

@@ -16,7 +16,7 @@ int run_golden(const struct command *command, const char *arg, const char *golde
 #define WHY(arg, golden, code) assert_int_equal(run_golden(&command_why, arg, "cli-why-" golden ".txt"), code)
 #define AFFINITY                                                                                             \
         ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':"      \
-        "'" GPU_CLIQUE_LABEL "'}]}}"
+        "'" GPU_CLIQUE_LABEL "','labelSelector':{'matchLabels':{'job-name':'train'}}}]}}"
 #define RUNS                                                                                                 \
         ",'containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-27T11:58:00Z'}}}],"   \
         "'conditions':[{'type':'Ready','status':'True'}]"
