@@ -45,6 +45,9 @@ const char *pod_case_since(const struct diagnosis *d, int64_t time);
 void pending_diagnose(struct pod_case *c); /* the pod has no node */
 void prepare_diagnose(struct pod_case *c); /* the pod has a node, and its containers do not run */
 void running_diagnose(struct pod_case *c); /* the pod runs: is NVLink used? */
+/* Adds the cause why a container waits: an image, a Secret, its own crash. With a claim, only containers that
+ * name it count, and one that has failed is a cause, too. Returns whether there is one. */
+bool container_diagnose(struct pod_case *c, const char *claim);
 /* Adds the cause why the claim that the pod names does not exist. Returns whether there is one. */
 bool named_claim_diagnose(struct pod_case *c);
 /* Adds the cause why a pod with CD_LABEL_AUTO or GROVE_ANNOTATION names no claim. Returns whether it is such

@@ -300,7 +300,8 @@ static bool is_unprepared_early(const struct pod_case *c, const char *message) {
  * false. Returns its message; NULL: it reports something else. */
 static const char *device_node_error(const struct container_status *s) {
         static const char path[] = "/dev/nvidia-caps-imex-channels/";
-        const char *texts[] = { s->state.waiting->message, s->last ? s->last->message : NULL };
+        const char *texts[] = { s->state.waiting ? s->state.waiting->message : NULL,
+                                s->last ? s->last->message : NULL };
         for (size_t i = 0; i < ARRAY_LEN(texts); i++)
                 if (texts[i] && strstr(texts[i], path) && strstr(texts[i], "no such file"))
                         return texts[i];
@@ -320,8 +321,7 @@ static void add_device_node(struct pod_case *c, const char *message) {
                       "the host %s has no device node of the channel: %s", c->pod->node, message);
 }
 
-/* A container that waits for something else: an image, a Secret, its own crash. */
-static bool diagnose_container(struct pod_case *c) {
+bool container_diagnose(struct pod_case *c, const char *claim) {
         const struct {
                 const struct container_status *list;
                 size_t n;
@@ -331,7 +331,11 @@ static bool diagnose_container(struct pod_case *c) {
                 for (size_t k = 0; k < lists[i].n; k++) {
                         const struct container_status *s = &lists[i].list[k];
                         const struct pod_container_why *w = s->state.waiting;
-                        if (!w || pod_container_starts(w))
+                        if (claim && !pod_object_names_claim(c->pod, s->name, claim))
+                                continue;
+                        if (claim && !w)
+                                w = s->state.terminated;
+                        if (!w || pod_container_starts(w) || streq(w->reason, "Completed"))
                                 continue;
                         const char *node_error = c->asks ? device_node_error(s) : NULL;
                         if (node_error) {
@@ -341,7 +345,8 @@ static bool diagnose_container(struct pod_case *c) {
                         const char *why = is_unprepared_early(c, w->message) ? CAUSE_UNPREPARED_EARLY
                                                                              : CAUSE_CONTAINER_FAILED;
                         diagnosis_add(c->d, reason_cause(why), NULL, "container %s: %s%s%s", s->name,
-                                      w->reason, w->message ? ": " : "", w->message ? w->message : "");
+                                      str_or(w->reason, "not running"), w->message ? ": " : "",
+                                      w->message ? w->message : "");
                         return true;
                 }
         return false;
@@ -454,7 +459,7 @@ void prepare_diagnose(struct pod_case *c) {
                               c->pod->node);
                 return;
         }
-        if (diagnose_container(c) || diagnose_init(c, newest) || diagnose_event(c, newest) ||
+        if (container_diagnose(c, NULL) || diagnose_init(c, newest) || diagnose_event(c, newest) ||
             named_claim_diagnose_ending(c))
                 return;
         if (c->prepare && c->prepare->message) {

@@ -6,28 +6,27 @@
 #include "cli/pod_case.h"
 #include "rules/message.h"
 
-static bool container_has(const struct container *c, const char *claim) {
-        for (size_t i = 0; i < c->n_claims; i++)
-                if (streq(c->claims[i].name, claim))
-                        return true;
-        return false;
+/* Adds the container to one of the lists if it names the claim. */
+static void judge_container(struct pod_case *c, const char *name, struct message_list *have,
+                            struct message_list *lack) {
+        const struct container_status *s = pod_object_status(c->pod, name);
+        if (pod_object_names_claim(c->pod, name, c->asks->name))
+                message_add(s && (s->state.waiting || s->state.terminated) ? lack : have, "%s", name);
 }
 
 static void check_containers(struct pod_case *c) {
-        struct message_list names = { 0 };
+        struct message_list have = { 0 }, lack = { 0 };
         for (size_t i = 0; i < c->pod->n_containers; i++)
-                if (container_has(&c->pod->containers[i], c->asks->name))
-                        message_add(&names, "%s", c->pod->containers[i].name);
-        for (size_t i = 0; i < c->pod->n_init_containers; i++) {
-                const struct container *x = &c->pod->init_containers[i];
-                if (pod_object_is_sidecar(c->pod, x->name) && container_has(x, c->asks->name))
-                        message_add(&names, "%s", x->name);
-        }
-        const char *list = message_end(&names, c->d->a);
-        if (*list) {
-                diagnosis_line(c->d, TERM_OK, "container", "%s has the channel", list);
+                judge_container(c, c->pod->containers[i].name, &have, &lack);
+        for (size_t i = 0; i < c->pod->n_init_containers; i++)
+                judge_container(c, c->pod->init_containers[i].name, &have, &lack);
+        const char *running = message_end(&have, c->d->a), *others = message_end(&lack, c->d->a);
+        if (*running)
+                diagnosis_line(c->d, TERM_OK, "container", "%s has the channel", running);
+        if (*others)
+                diagnosis_line(c->d, TERM_WAIT, "container", "%s does not run", others);
+        if (*running || *others)
                 return;
-        }
         diagnosis_line(c->d, TERM_BAD, "container", "no container names the claim %s", c->asks->name);
         diagnosis_add(
                 c->d, reason_cause(CAUSE_CONTAINER_WITHOUT_CLAIM),
@@ -140,6 +139,7 @@ void running_diagnose(struct pod_case *c) {
         pod_case_clique(c);
         named_claim_diagnose_taken(c);
         check_containers(c);
+        container_diagnose(c, c->asks->name);
         check_event(c);
         check_partition(c);
         check_peers(c);

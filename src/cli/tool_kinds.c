@@ -138,6 +138,33 @@ bool pod_object_is_sidecar(const struct pod_object *p, const char *container) {
         return false;
 }
 
+const struct container_status *pod_object_status(const struct pod_object *p, const char *container) {
+        for (size_t i = 0; i < p->n_init_statuses; i++)
+                if (streq(p->init_statuses[i].name, container))
+                        return &p->init_statuses[i];
+        for (size_t i = 0; i < p->n_statuses; i++)
+                if (streq(p->statuses[i].name, container))
+                        return &p->statuses[i];
+        return NULL;
+}
+
+static bool container_names(const struct container *c, const char *name, const char *claim) {
+        for (size_t i = 0; i < c->n_claims; i++)
+                if (streq(c->name, name) && streq(c->claims[i].name, claim))
+                        return true;
+        return false;
+}
+
+bool pod_object_names_claim(const struct pod_object *p, const char *container, const char *claim) {
+        for (size_t i = 0; i < p->n_containers; i++)
+                if (container_names(&p->containers[i], container, claim))
+                        return true;
+        for (size_t i = 0; pod_object_is_sidecar(p, container) && i < p->n_init_containers; i++)
+                if (container_names(&p->init_containers[i], container, claim))
+                        return true;
+        return false;
+}
+
 int64_t pod_object_deleted(const struct pod_object *p) {
         int64_t t = p->o.meta.deleted;
         return t && p->grace > 0 && p->grace < t ? t - p->grace : t;

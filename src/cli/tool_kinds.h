@@ -102,6 +102,10 @@ const char *pod_object_claim(const struct pod_object *p, const struct pod_claim 
 const char *pod_object_label(const struct pod_object *p, const char *key);
 bool pod_object_ready(const struct pod_object *p);
 bool pod_object_has_ended(const struct pod_object *p);
+/* The state of a container, also of an init container; NULL: the kubelet has not reported it. */
+const struct container_status *pod_object_status(const struct pod_object *p, const char *container);
+/* Whether the container or the sidecar of this name names the claim in resources.claims. */
+bool pod_object_names_claim(const struct pod_object *p, const char *container, const char *claim);
 /* Whether the labelSelector of the term selects the Pod. */
 bool pod_affinity_term_selects(const struct pod_affinity_term *t, const struct pod_object *p);
 /* Whether the init container of this name runs beside the containers of the Pod, and not before them. */

@@ -281,6 +281,39 @@ static void an_earlier_refusal_is_no_cause_while_an_init_container_runs(void **s
 
 /* ---- sidecars: init containers that run beside the containers ---- */
 
+/* The phase of the pod is Running, because another container runs. */
+static void a_container_with_the_claim_that_crashes_is_the_cause(void **state) {
+        (void)state;
+        static const char two[] =
+                "{'name':'main','resources':{'claims':[{'name':'channel'}]}},{'name':'log'}",
+                          log[] = "{'name':'log','state':{'running':{'startedAt':'2026-11-27T11:58:00Z'}}}";
+        _cleanup_(freep) char *crashes = xasprintf(
+                ",'containerStatuses':[%s,{'name':'main','restartCount':4,'state':{'waiting':{'reason':'"
+                "CrashLoopBackOff','message':'back-off 40s'}},'lastState':{'terminated':{'reason':"
+                "'StartError','message':'the hook failed'}}}]",
+                log);
+        _cleanup_(freep) char *ended = xasprintf(
+                ",'containerStatuses':[%s,{'name':'main','state':{'terminated':{'reason':'Error'}}}]", log);
+        _cleanup_(freep) char *starts = xasprintf(",'containerStatuses':[%s,{'name':'main','state':{'waiting'"
+                                                  ":{'reason':'ContainerCreating'}}}]",
+                                                  log);
+        runs_on("train-0", "a0", two);
+        struct cluster_pod p = { .name = "train-0",
+                                 .claim = "train-0.channel",
+                                 .node = "a0",
+                                 .phase = "Running",
+                                 .containers = two };
+        p.status = crashes;
+        cluster_put_pod(cluster, &p);
+        WHY("train-0", "container-crashes", COMMAND_PROBLEM);
+        p.status = ended;
+        cluster_put_pod(cluster, &p);
+        WHY("train-0", "container-ended", COMMAND_PROBLEM);
+        p.status = starts;
+        cluster_put_pod(cluster, &p);
+        WHY("train-0", "container-starts", COMMAND_FINE);
+}
+
 #define WAITS "{'waiting':{'reason':'PodInitializing'}}"
 #define RUNNING "{'running':{'startedAt':'2026-11-27T11:58:30Z'}}"
 
@@ -454,6 +487,7 @@ int main(void) {
                 T(an_earlier_refusal_is_no_cause_while_an_init_container_runs),
                 T(a_sidecar_is_no_init_container_that_the_pod_waits_for),
                 T(a_sidecar_that_crashes_is_the_cause),
+                T(a_container_with_the_claim_that_crashes_is_the_cause),
                 T(a_sidecar_can_have_the_channel_of_the_pod),
                 T(a_volume_that_cannot_be_mounted_is_no_cause_of_the_driver),
                 T(the_rules_of_the_controller_are_the_last_source),
