@@ -42,6 +42,22 @@ static void diagnose_other(struct diagnosis *d, struct pod_case *c) {
                 pending_diagnose(c);
 }
 
+/* The API server marks all Pods of a lost node as not Ready, so they prove nothing. Returns whether the node
+ * is lost. */
+static bool diagnose_lost_node(struct diagnosis *d, const char *node) {
+        const struct node_object *n =
+                diagnosis_needs(d, VIEW_NODES, NULL) ? view_find(d->v, VIEW_NODES, NULL, node) : NULL;
+        if (!n || node_ready(&n->node))
+                return false;
+        diagnosis_add(d, reason_cause(CAUSE_NODE_DOWN),
+                      arena_printf(d->a,
+                                   "bring the node back. If it is shut down: kubectl taint node %s "
+                                   "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                                   term_shell_word(d->a, node)),
+                      "the Node %s is not Ready, so its kubelet does not end the pod", node);
+        return true;
+}
+
 /* A pod that is being deleted: its claim must be unprepared by the plugin of its node. */
 static void diagnose_terminating(struct diagnosis *d, const struct pod_case *c) {
         const struct pod_object *p = c->pod;
@@ -50,9 +66,10 @@ static void diagnose_terminating(struct diagnosis *d, const struct pod_case *c) 
                        p->n_finalizers ? ", with the finalizer " : "",
                        p->n_finalizers ? p->finalizers[0] : "");
         bool ours = p->n_claims && (c->asks || !view_gpus_only(d->v));
-        if (p->node && ours && since > 30 && plugin_diagnose(d, p->node))
+        bool late = since > 30;
+        if (p->node && late && (diagnose_lost_node(d, p->node) || (ours && plugin_diagnose(d, p->node))))
                 return;
-        d->fine = true;
+        d->fine = !late;
         const struct event_object *evicted =
                 view_event(d->v, "Pod", p->o.meta.ns, p->o.meta.name, p->o.meta.uid, REASON_EVICTED_FOR_IMEX);
         if (evicted)
@@ -61,9 +78,9 @@ static void diagnose_terminating(struct diagnosis *d, const struct pod_case *c) 
                 diagnosis_hint(d, "Its containers may run for up to %s more (the grace period).",
                                term_age(d->a, -since));
         else
-                diagnosis_hint(d, since > 30 ? "The containers, a finalizer or the kubelet of the node delay "
-                                               "the deletion. Read the Events of the pod."
-                                             : "The deletion has just begun.");
+                diagnosis_hint(d, late ? "The containers, a finalizer or the kubelet of the node delay "
+                                         "the deletion. Read the Events of the pod."
+                                       : "The deletion has just begun.");
 }
 
 static void diagnose_found(struct diagnosis *d, const struct pod_object *p) {

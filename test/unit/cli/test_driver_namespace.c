@@ -379,7 +379,7 @@ static void why_names_a_release_for_gpus_only(void **state) {
         "{'metadata':{'namespace':'team-b','name':'gpu'},'spec':{'devices':{'requests':[{'name':'c',"        \
         "'exactly':{'deviceClassName':'" class "'}}]}},'status':{}}"
         cluster_put(cluster, &kube_resource_claims, CLAIM_OF("gpu.nvidia.com"));
-        run_has(&command_why, "train-0", COMMAND_FINE, "delay the deletion");
+        run_has(&command_why, "train-0", COMMAND_PROBLEM, "delay the deletion");
         cluster_put(cluster, &kube_resource_claims, CLAIM_OF(CD_CLASS_CHANNEL));
         run_has(&command_why, "train-0", COMMAND_PROBLEM, text);
         cluster_fail(cluster, &kube_compute_domains, ERR_NOT_FOUND, "no such kind");

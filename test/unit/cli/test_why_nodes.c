@@ -290,6 +290,44 @@ static void a_pod_in_its_grace_period_has_time_left(void **state) {
         assert_int_equal(why_has("train-0", "\"state\":\"Terminating for 5m\""), COMMAND_FINE);
 }
 
+static void pod_is_stuck(void) {
+        cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'team-b','name':'train-0','deletionTimestamp':'2026-11-27T11:00:"
+                "00Z'},'spec':{'nodeName':'a0','containers':[{'name':'main'}],'resourceClaims':[{'name':"
+                "'channel','resourceClaimTemplateName':'bench-channel'}]},'status':{'phase':'Running',"
+                "'resourceClaimStatuses':[{'name':'channel','resourceClaimName':'train-0.channel'}]}}");
+}
+
+/* The API server marks all Pods of such a node as not Ready, so the plugin's Pod proves nothing. */
+static void a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node(void **state) {
+        (void)state;
+        pod_is_stuck();
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'" CLUSTER_NS
+                "','name':'compute-domains-kubelet-plugin-a0'},'spec':{'nodeName':'a0','containers':[{"
+                "'name':'compute-domains','command':['compute-domain-kubelet-plugin']}]},'status':{'phase':"
+                "'Running','conditions':[{'type':'Ready','status':'False'}]}}");
+        cluster_put(cluster, &kube_nodes,
+                    "{'metadata':{'name':'a0','labels':{'" GPU_PRESENT_LABEL
+                    "':'true'}},'spec':{},'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+        assert_int_equal(why_has("train-0", "\"reason\":\"NodeDown\""), COMMAND_PROBLEM);
+        assert_int_equal(why_has("train-0", "node.kubernetes.io/out-of-service"), COMMAND_PROBLEM);
+        cluster_confine(cluster, "team-b");
+        assert_int_equal(why_has("train-0", "\"fine\":false"), COMMAND_DENIED);
+        assert_int_equal(why_has("train-0", "{\"what\":\"nodes\",\"why\":\"may not be read\"}"),
+                         COMMAND_DENIED);
+}
+
+static void a_pod_that_does_not_end_for_an_unknown_reason_is_not_fine(void **state) {
+        (void)state;
+        pod_is_stuck();
+        assert_int_equal(why_has("train-0", "\"fine\":false"), COMMAND_PROBLEM);
+        assert_int_equal(why_has("train-0", "delay the deletion"), COMMAND_PROBLEM);
+}
+
 static void a_new_pod_without_a_cause_needs_the_objects_of_the_driver(void **state) {
         (void)state;
         cluster_claim(cluster, "team-b", "train-0.channel", CLUSTER_BENCH, "a0");
@@ -322,6 +360,8 @@ int main(void) {
                 T(an_admin_sees_the_pod_of_another_namespace),
                 T(a_user_does_not_see_the_pod_of_another_namespace),
                 T(a_pod_in_its_grace_period_has_time_left),
+                T(a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node),
+                T(a_pod_that_does_not_end_for_an_unknown_reason_is_not_fine),
                 T(a_new_pod_without_a_cause_needs_the_objects_of_the_driver),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
