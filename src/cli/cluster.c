@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,8 +18,8 @@
 #include "kube/kube_path.h"
 #include "kube/kube_status.h"
 
-#define PAGE "500" /* objects */
-
+/* Objects in a page. Objects have at most a few MiB as JSON, so a small page always fits into an answer. */
+enum { PAGE_OBJECTS = 500, PAGE_SMALL = 5 };
 enum { ANSWER_MS = 60 * 1000, PAGES_MAX = 10000 };
 
 struct cluster {
@@ -128,8 +129,10 @@ static yyjson_doc *cluster_get(struct cluster *c, const char *path, struct err *
 
 /* ---- lists ---- */
 
-static int page_path(const struct source_query *q, const char *version, const char *next, struct buf *path,
-                     struct err *e) {
+static int page_path(const struct source_query *q, const char *version, const char *next, int limit,
+                     struct buf *path, struct err *e) {
+        char objects[16];
+        snprintf(objects, sizeof objects, "%d", limit);
         _cleanup_(buf_done) struct buf field = BUF_INIT(KUBE_PATH_MAX);
         unsigned n_query = 0;
         kube_path_version(path, q->res, version);
@@ -137,7 +140,7 @@ static int page_path(const struct source_query *q, const char *version, const ch
                 return -1;
         if (q->name)
                 buf_addf(&field, "metadata.name=%s", q->name);
-        kube_path_query(path, &n_query, "limit", PAGE);
+        kube_path_query(path, &n_query, "limit", objects);
         kube_path_query(path, &n_query, "continue", next);
         kube_path_query(path, &n_query, "labelSelector", q->label);
         kube_path_query(path, &n_query, "fieldSelector", q->name ? buf_str(&field) : NULL);
@@ -147,11 +150,17 @@ static int page_path(const struct source_query *q, const char *version, const ch
 static int list_version(struct cluster *c, const struct source_query *q, const char *version,
                         source_object_fn *fn, void *u, struct err *e) {
         _cleanup_(freep) char *next = NULL;
+        int limit = PAGE_OBJECTS;
         for (unsigned pages = 0; pages < PAGES_MAX; pages++) {
                 _cleanup_(buf_done) struct buf path = BUF_INIT(KUBE_PATH_MAX);
-                if (page_path(q, version, next, &path, e) < 0)
+                if (page_path(q, version, next, limit, &path, e) < 0)
                         return -1;
                 yyjson_doc *doc = cluster_get(c, buf_str(&path), e);
+                /* The answer may be too large. A tenant can create that many large objects. */
+                if (!doc && e->kind == ERR_INVALID && limit > PAGE_SMALL) {
+                        limit /= 10;
+                        continue;
+                }
                 if (!doc)
                         return -1;
                 yyjson_val *root = yyjson_doc_get_root(doc), *object;

@@ -79,6 +79,21 @@ static void each_list_has_the_state_of_its_answer(void **state) {
         assert_false(has_folder());
 }
 
+/* A tenant may fill a page with large objects. */
+static void a_page_that_is_too_large_is_read_in_parts(void **state) {
+        (void)state;
+        struct source *s;
+        struct view v;
+        struct err e;
+        assert_int_equal(cluster_open(&fake, NULL, &s, &e), 0);
+        view_init(&v, s);
+        view_read(&v, VIEW_POLICIES, NULL);
+        assert_int_equal(view_state(&v, VIEW_POLICIES, NULL), VIEW_COMPLETE);
+        assert_int_equal(v.kinds[VIEW_POLICIES].n, 12);
+        view_done(&v);
+        s->free(s);
+}
+
 static void kubectl_gets_the_options_of_the_user_and_refuses_writes(void **state) {
         (void)state;
         static const char *const args[] = { "--context", "prod" };
@@ -235,6 +250,7 @@ static void the_error_is_the_last_line(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(each_list_has_the_state_of_its_answer),
+                T(a_page_that_is_too_large_is_read_in_parts),
                 T(kubectl_gets_the_options_of_the_user_and_refuses_writes),
                 T(an_error_of_kubectl_is_reported),
                 T(nothing_remains_after_the_tool_was_killed),
