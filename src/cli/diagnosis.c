@@ -57,7 +57,17 @@ void diagnosis_no_driver(struct diagnosis *d, const char *lack) {
                       gpus ? "to install ComputeDomains, run `helm upgrade` with "
                              "resources.computeDomains.enabled=true"
                            : NULL,
-                      "%s: %s", lack, gpus ? gpus : "the driver is not installed");
+                      "%s: %s", lack, view_no_driver(d->v));
+}
+
+void diagnosis_no_domains(struct diagnosis *d) {
+        static const char lack[] = "the cluster has no ComputeDomains";
+        view_find_driver(d->v);
+        if (view_lacks_definition(d->v))
+                diagnosis_add(d, reason_cause(CAUSE_NO_DRIVER), DEFINITION_FIX,
+                              "%s: the " DEFINITION " is missing", lack);
+        else
+                diagnosis_no_driver(d, lack);
 }
 
 void diagnosis_possible(struct diagnosis *d, const struct reason *r, const char *fmt, ...) {

@@ -51,6 +51,8 @@ struct diagnosis_cause *diagnosis_add(struct diagnosis *d, const struct reason *
                                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Adds the cause that ComputeDomains are not installed. `lack` is what shows it. */
 void diagnosis_no_driver(struct diagnosis *d, const char *lack);
+/* Adds the cause why the server does not serve ComputeDomains. */
+void diagnosis_no_domains(struct diagnosis *d);
 void diagnosis_possible(struct diagnosis *d, const struct reason *r, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 /* Whether the objects of a namespace (NULL: of all) were read completely. If not, records that they are

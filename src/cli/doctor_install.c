@@ -140,10 +140,7 @@ static void check_crds(struct doctor *d) {
                 if (crd)
                         judge_crd(d, crd, crds[i].fields);
                 else
-                        doctor_fail(d, FAULT_CRD_MISSING,
-                                    "Apply deploy/chart/compute-domains/crds, or set "
-                                    "`crds.applyAtStart=true`, with which the controller creates it.",
-                                    "%s does not exist", crds[i].name);
+                        doctor_fail(d, FAULT_CRD_MISSING, DEFINITION_FIX, "%s does not exist", crds[i].name);
         }
         if (d->n == before)
                 doctor_ok(d, "%zu CustomResourceDefinitions of this version", ARRAY_LEN(crds));

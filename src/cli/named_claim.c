@@ -105,7 +105,7 @@ bool named_claim_diagnose(struct pod_case *c) {
             view_state(c->v, VIEW_CLAIMS, ns) != VIEW_COMPLETE)
                 return false;
         if (view_not_served(c->v, VIEW_DOMAINS))
-                diagnosis_no_driver(c->d, "the cluster has no ComputeDomains");
+                diagnosis_no_domains(c->d);
         else if (named_claim_has_label(c) && streq(c->asks->name, AUTO_DOMAIN_ENTRY) &&
                  str_starts(c->asks->claim, "auto-"))
                 diagnose_auto_domain(c);

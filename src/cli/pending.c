@@ -127,7 +127,7 @@ static bool diagnose_rack_template(struct pod_case *c) {
 static void diagnose_template(struct pod_case *c) {
         const char *ns = c->pod->o.meta.ns;
         if (view_not_served(c->v, VIEW_DOMAINS)) {
-                diagnosis_no_driver(c->d, "the cluster has no ComputeDomains");
+                diagnosis_no_domains(c->d);
                 return;
         }
         if (c->cd && (domain_diagnose_deletion(c->d, c->cd) || domain_diagnose_template(c->d, c->cd)))

@@ -263,6 +263,8 @@ static void overview_text(struct overview *o, size_t n_domains) {
         term_newline(t);
         if (n_domains)
                 domains_table(o);
+        else if (view_lacks_definition(v))
+                term_paragraph(t, "", "The " DEFINITION " is missing. " DEFINITION_FIX);
         else if (view_failed(v, VIEW_DOMAINS))
                 term_line(t, "The ComputeDomains could not be read");
         else
@@ -294,6 +296,7 @@ static void overview_json(struct overview *o) {
         term_json(&w, "nodes", o->nodes, a);
         if (o->v->driver_doubt)
                 term_json(&w, "driverDoubt", o->v->driver_doubt, a);
+        jw_bool(&w, "definitionMissing", view_lacks_definition(o->v));
         jw_bool(&w, "complete", o->inv.complete);
         jw_int(&w, "problems", (int64_t)o->n_problems);
         jw_arr(&w, "failed");
@@ -353,13 +356,15 @@ int overview_add(struct cli *c, struct view *v) {
                         add_problem(&o, arena_printf(v->a, "computedomain/%s -n %s", cd->o.meta.name,
                                                      cd->o.meta.ns));
         }
-        if (view_not_served(v, VIEW_DOMAINS)) {
+        bool json = streq(options.output, "json"), served = !view_not_served(v, VIEW_DOMAINS);
+        if (!served)
+                add_problem(&o, NULL);
+        if (!served && !view_lacks_definition(v) && !json) {
                 buf_done(&o.next.text);
-                term_line(&c->t, "The cluster has no ComputeDomains: %s.",
-                          str_or(view_gpus_only(v), "the driver is not installed"));
+                term_line(&c->t, "The cluster has no ComputeDomains: %s.", view_no_driver(v));
                 return COMMAND_PROBLEM;
         }
-        if (streq(options.output, "json"))
+        if (json)
                 overview_json(&o);
         else
                 overview_text(&o, n_domains);

@@ -434,6 +434,18 @@ bool view_lacks_plugins(const struct view *v) {
         return true;
 }
 
+bool view_lacks_definition(const struct view *v) {
+        if (!view_not_served(v, VIEW_DOMAINS))
+                return false;
+        VIEW_EACH(v, VIEW_DEPLOYMENTS, struct workload_object, d)
+        if (view_is_driver(v, d, "compute-domain-controller"))
+                return true;
+        VIEW_EACH(v, VIEW_DAEMON_SETS, struct workload_object, d)
+        if (view_is_driver(v, d, "compute-domain-kubelet-plugin"))
+                return true;
+        return false;
+}
+
 const char *view_gpus_only(const struct view *v) {
         const struct workload_object *gpus = NULL;
         if (v->gpu_releases)
@@ -448,6 +460,14 @@ const char *view_gpus_only(const struct view *v) {
         return gpus ? arena_printf(v->a, "DaemonSet %s in %s allocates only GPUs", gpus->o.meta.name,
                                    gpus->o.meta.ns)
                     : NULL;
+}
+
+const char *view_no_driver(const struct view *v) {
+        const char *gpus = view_gpus_only(v);
+        return gpus ? gpus
+               : view_state(v, VIEW_DAEMON_SETS, NULL) == VIEW_COMPLETE
+                       ? "the driver is not installed"
+                       : "the driver, or only its CustomResourceDefinition, is not installed";
 }
 
 static void view_read_settings(struct view *v) {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api/names.h"
 #include "cli/tool_kinds.h"
 #include "cli/source.h"
 #include "model/domain.h"
@@ -116,9 +117,19 @@ bool view_is_driver(const struct view *v, const struct workload_object *w, const
 /* Whether the installation is known to have no plugin for ComputeDomains, as one that allocates only GPUs.
  * Needs view_find_driver(). */
 bool view_lacks_plugins(const struct view *v);
+#define DEFINITION "CustomResourceDefinition computedomains." CD_GROUP
+#define DEFINITION_FIX                                                                                       \
+        "Apply deploy/chart/compute-domains/crds, or set `crds.applyAtStart=true`, with which the "          \
+        "controller "                                                                                        \
+        "creates it."
+/* Whether the server does not serve ComputeDomains although the driver for them is installed: their
+ * CustomResourceDefinition is missing. Needs view_find_driver(). */
+bool view_lacks_definition(const struct view *v);
 /* What is installed instead of ComputeDomains: "DaemonSet x in y allocates only GPUs", or the same about
  * several releases; NULL: nothing is known. Needs view_find_driver(). */
 const char *view_gpus_only(const struct view *v);
+/* The same, or that the driver is not installed: a clause. */
+const char *view_no_driver(const struct view *v);
 
 /* Visits the objects of a kind in the order of their lists. */
 #define VIEW_EACH(v, kind, type, var)                                                                        \

@@ -234,6 +234,9 @@ static const struct {
 
 static int why_missing(struct cli *c, const struct diagnosis *d, const char *what, enum view_kind k,
                        const char *ns) {
+        if (k == VIEW_DOMAINS && view_lacks_definition(d->v))
+                return command_usage(c, "the cluster has no %s: the " DEFINITION " is missing",
+                                     view_resource(k)->plural);
         if (view_not_served(d->v, k))
                 return command_usage(c, "the cluster has no %s: is the driver installed?",
                                      view_resource(k)->plural);

@@ -442,6 +442,25 @@ static void plugins_without_their_daemonset_are_judged(void **state) {
         assert_int_equal(run_command_on(&command_status, "cli-status-fine.txt"), COMMAND_FINE);
 }
 
+/* The driver runs, and its CustomResourceDefinition was deleted. */
+static void a_missing_definition_is_no_missing_driver(void **state) {
+        (void)state;
+        cluster_fail(cluster, &kube_compute_domains, ERR_NOT_FOUND, "no such kind");
+        command_has(&command_status, COMMAND_PROBLEM, "controller   2/2\n");
+        command_has(&command_status, COMMAND_PROBLEM,
+                    "The CustomResourceDefinition computedomains.resource.nvidia.com is missing");
+        command_has(&command_status, COMMAND_PROBLEM, "\n1 problem\n");
+        options.output = "json";
+        command_has(&command_status, COMMAND_PROBLEM, "\"problems\":1");
+        command_has(&command_status, COMMAND_PROBLEM, "\"definitionMissing\":true");
+        cluster_remove_all(cluster, &tool_kinds_deployments);
+        cluster_remove_all(cluster, &kube_daemonsets);
+        command_has(&command_status, COMMAND_PROBLEM, "{\"namespace\":");
+        options.output = "table";
+        command_has(&command_status, COMMAND_PROBLEM,
+                    "The cluster has no ComputeDomains: the driver is not installed.");
+}
+
 static void racks_need_cluster_rights(void **state) {
         (void)state;
         cluster_confine(cluster, "team-b");
@@ -481,6 +500,7 @@ int main(void) {
                 T(racks_show_computedomains_with_shared_claims),
                 T(status_of_gpus_only_reports_no_missing_pods),
                 T(plugins_without_their_daemonset_are_judged),
+                T(a_missing_definition_is_no_missing_driver),
                 T(racks_need_cluster_rights),
                 T(the_page_of_the_documentation_is_current),
         };

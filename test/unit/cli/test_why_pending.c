@@ -227,6 +227,17 @@ static void a_list_that_fails_proves_nothing(void **state) {
         WHY("train-0", "slices-fail", COMMAND_FAILED);
 }
 
+/* The driver runs, and its CustomResourceDefinition was deleted. */
+static void a_missing_definition_is_no_missing_driver(void **state) {
+        (void)state;
+        cluster_remove_all(cluster, &kube_resource_claim_templates);
+        cluster_fail(cluster, &kube_compute_domains, ERR_NOT_FOUND, "no such kind");
+        cluster_put_pod(cluster, &(struct cluster_pod){ .name = "train-0" });
+        WHY("train-0", "definition-missing", COMMAND_PROBLEM);
+        cluster_confine(cluster, "team-b");
+        WHY("train-0", "definition-missing-confined", COMMAND_PROBLEM);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, why_set_up, why_tear_down)
 
 int main(void) {
@@ -247,6 +258,7 @@ int main(void) {
                 T(a_full_partition_is_a_cause_only_for_pods_with_the_affinity),
                 T(a_misspelt_template_needs_no_cluster_rights),
                 T(a_list_that_fails_proves_nothing),
+                T(a_missing_definition_is_no_missing_driver),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
