@@ -122,9 +122,7 @@ static void judge_crd(struct doctor *d, const struct crd_object *crd, const stru
                 doctor_fail(d, FAULT_CRD_DIFFERS, "Apply deploy/chart/compute-domains/crds.",
                             "%s does not serve v1beta1", crd->o.meta.name);
         else if (lacks)
-                doctor_fail(d, FAULT_CRD_DIFFERS,
-                            "Apply deploy/chart/compute-domains/crds of the installed version, or set "
-                            "`crds.applyAtStart=true`.",
+                doctor_fail(d, FAULT_CRD_DIFFERS, DEFINITION_OLD_FIX,
                             "%s has no member \"%s\", so it is of another version", crd->o.meta.name, lacks);
         else if (established && condition_status_decode(established->status) == STATUS_FALSE)
                 doctor_fail(d, FAULT_CRD_DIFFERS, NULL, "%s is not established: %s", crd->o.meta.name,

@@ -301,6 +301,15 @@ static void check_fabrics(struct doctor *d) {
 }
 
 static void judge_domain(struct doctor *d, const struct compute_domain *cd) {
+        if (domain_is_unexplained(cd) && d->v->source->now - cd->o.meta.created >= DOMAIN_SECONDS)
+                doctor_fail_reason(d, FAULT_DOMAIN_CONDITION, reason_cause(CAUSE_UNKNOWN),
+                                   arena_printf(d->a, "kubectl compute-domains why computedomain/%s -n %s",
+                                                term_shell_word(d->a, cd->o.meta.name),
+                                                term_shell_word(d->a, cd->o.meta.ns)),
+                                   arena_printf(d->a,
+                                                "%s: ComputeDomain %s has the status %s, and no "
+                                                "condition shows why",
+                                                cd->o.meta.ns, cd->o.meta.name, str_or(cd->status, "\"\"")));
         for (size_t i = 0; i < cd->n_conditions; i++) {
                 const struct cd_condition *c = &cd->conditions[i];
                 bool wrong = streq(c->reason, REASON_DECISION_WRONG);

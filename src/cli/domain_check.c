@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/states.h"
+#include "cli/doctor_kinds.h"
 #include "cli/member_view.h"
 #include "cli/pod_case.h"
 
@@ -251,14 +252,46 @@ static void domain_lines(struct diagnosis *d, const struct compute_domain *cd) {
         }
 }
 
-/* What only a controller does, and has not been done for a minute; NULL: nothing. */
+/* A ComputeDomain without the condition is new, or has the schema of the Go driver. */
+bool domain_is_unexplained(const struct compute_domain *cd) {
+        return domain_status_decode(cd->status) != DOMAIN_READY && !domain_condition(cd, CONDITION_READY);
+}
+
+/* What only a controller does, and has not been done for a minute; NULL: nothing. It writes the conditions
+ * together with the status. */
 static const char *lacking_work(const struct diagnosis *d, const struct compute_domain *cd) {
         enum { CONTROLLER_S = 60 };
         int64_t now = d->v->source->now, deleted = cd->o.meta.deleted;
-        return !cd->status && now - cd->o.meta.created > CONTROLLER_S
-                       ? "written the status of the ComputeDomain"
-               : deleted && now - deleted > CONTROLLER_S ? "ended the ComputeDomain, or written why it waits"
-                                                         : NULL;
+        if (deleted)
+                return now - deleted > CONTROLLER_S ? "ended the ComputeDomain, or written why it waits"
+                                                    : NULL;
+        if (cd->status)
+                return domain_is_unexplained(cd) ? "written why the ComputeDomain is not Ready" : NULL;
+        return now - cd->o.meta.created > CONTROLLER_S ? "written the status of the ComputeDomain" : NULL;
+}
+
+/* Whether the schema drops what the controller writes. */
+static bool diagnose_schema(struct diagnosis *d) {
+        static const char name[] = "computedomains." CD_GROUP;
+        view_read_one(d->v, VIEW_CRDS, NULL, name);
+        const struct crd_object *crd = view_find(d->v, VIEW_CRDS, NULL, name);
+        const char *lacks = NULL;
+        for (size_t i = 0; crd && i < crd->n_versions; i++)
+                if (streq(crd->versions[i].name, "v1beta1"))
+                        lacks = crd_object_lacks(&crd->versions[i], compute_domain_fields);
+        if (lacks)
+                diagnosis_add(d, reason_cause(CAUSE_UNKNOWN), DEFINITION_OLD_FIX,
+                              "the ComputeDomain has no conditions: the " DEFINITION
+                              " has no member \"%s\", so it is of another version",
+                              lacks);
+        return lacks;
+}
+
+static void diagnose_lack(struct diagnosis *d, const char *lacks) {
+        if (controller_diagnose(d) || diagnose_schema(d))
+                return;
+        (void)diagnosis_needs(d, VIEW_DEPLOYMENTS, NULL);
+        diagnosis_possible(d, reason_cause(CAUSE_NO_CONTROLLER), "no controller has %s", lacks);
 }
 
 bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name) {
@@ -280,9 +313,7 @@ bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name) {
         bool any = domain_diagnose_conditions(d, cd, NULL);
         const char *lacks = lacking_work(d, cd);
         if (lacks && (!any || !cd->status)) {
-                if (!controller_diagnose(d))
-                        diagnosis_possible(d, reason_cause(CAUSE_NO_CONTROLLER), "no controller has %s",
-                                           lacks);
+                diagnose_lack(d, lacks);
                 any = true;
         }
         d->fine = !any;

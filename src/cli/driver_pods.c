@@ -230,6 +230,29 @@ bool daemon_diagnose(struct diagnosis *d, const char *node) {
         return false;
 }
 
+/* The Go driver's workload of one kind; NULL: none. */
+static const struct workload_object *go_workload(const struct view *v, enum view_kind k) {
+        VIEW_EACH(v, k, struct workload_object, w)
+        if (workload_object_is_go(w))
+                return w;
+        return NULL;
+}
+
+/* Whether only the Go driver is installed. */
+static bool diagnose_go_driver(struct diagnosis *d) {
+        const struct workload_object *w = go_workload(d->v, VIEW_DEPLOYMENTS);
+        if (!w)
+                w = go_workload(d->v, VIEW_DAEMON_SETS);
+        if (d->v->driver != VIEW_DRIVER_NONE || !w)
+                return false;
+        diagnosis_add(d, reason_cause(CAUSE_UNKNOWN),
+                      arena_printf(d->a, "ask a cluster admin for the log of the Go driver in namespace %s",
+                                   w->o.meta.ns),
+                      "the Go driver manages ComputeDomains in this cluster, and does not show its state in "
+                      "conditions");
+        return true;
+}
+
 bool controller_diagnose(struct diagnosis *d) {
         struct view *v = d->v;
         bool found = false, up = false;
@@ -243,6 +266,8 @@ bool controller_diagnose(struct diagnosis *d) {
         }
         if (up || (!found && view_state(v, VIEW_DEPLOYMENTS, NULL) != VIEW_COMPLETE))
                 return false;
+        if (diagnose_go_driver(d))
+                return true;
         diagnosis_add(d, reason_cause(CAUSE_NO_CONTROLLER), NULL, "no controller of the driver is ready%s%s",
                       v->driver_ns ? " in namespace " : "", v->driver_ns ? v->driver_ns : "");
         return true;

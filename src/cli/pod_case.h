@@ -82,10 +82,13 @@ bool domain_diagnose_shared_claim(struct diagnosis *d, const struct compute_doma
 /* Adds the cause why the template or the claim of a ComputeDomain that is being deleted does not exist.
  * Returns whether it is being deleted. */
 bool domain_diagnose_deletion(struct diagnosis *d, const struct compute_domain *cd);
+/* Whether the ComputeDomain is not Ready, and has no condition that could show why. */
+bool domain_is_unexplained(const struct compute_domain *cd);
 /* Adds the cause from one condition, if domain_condition_fails(). Returns whether it does. */
 bool domain_diagnose_condition(struct diagnosis *d, const struct compute_domain *cd,
                                const struct cd_condition *c);
-/* Adds the cause that no controller is ready. Returns whether that is known. */
+/* Adds the cause that no controller is ready, or that the Go driver has one instead. Returns whether that is
+ * known. */
 bool controller_diagnose(struct diagnosis *d);
 /* Adds the cause why no plugin runs on nodes; `node` NULL: on any. Returns whether there is one. */
 bool plugin_diagnose(struct diagnosis *d, const char *node);

@@ -153,10 +153,10 @@ static bool shows(const struct overview *o, const struct compute_domain *cd) {
         return !o->ns || streq(cd->o.meta.ns, o->ns);
 }
 
-/* A ComputeDomain without the condition is new, or has the schema of the Go driver. */
 static bool is_not_ready(const struct view *v, const struct compute_domain *cd) {
         const struct cd_condition *c = domain_condition(cd, CONDITION_READY);
-        return domain_status_decode(cd->status) != DOMAIN_READY && (!c || domain_condition_fails(v, cd, c));
+        return domain_is_unexplained(cd) ||
+               (c && domain_status_decode(cd->status) != DOMAIN_READY && domain_condition_fails(v, cd, c));
 }
 
 bool overview_fails(const struct view *v, const struct compute_domain *cd) {

@@ -122,6 +122,8 @@ bool view_lacks_plugins(const struct view *v);
         "Apply deploy/chart/compute-domains/crds, or set `crds.applyAtStart=true`, with which the "          \
         "controller "                                                                                        \
         "creates it."
+#define DEFINITION_OLD_FIX                                                                                   \
+        "Apply deploy/chart/compute-domains/crds of the installed version, or set `crds.applyAtStart=true`."
 /* Whether the server does not serve ComputeDomains although the driver for them is installed: their
  * CustomResourceDefinition is missing. Needs view_find_driver(). */
 bool view_lacks_definition(const struct view *v);

@@ -75,6 +75,12 @@ static void controller_down(void) {
 static void no_leader(void) {
         put_lease("2026-11-27T11:50:00.000000Z");
 }
+static void domain_without_conditions(void) {
+        cluster_put(cluster, &kube_compute_domains,
+                    "{'metadata':{'namespace':'team-b','name':'bench','uid':'" CLUSTER_BENCH
+                    "','creationTimestamp':'2026-11-27T11:50:00Z'},'spec':{'numNodes':0},'status':{'status':"
+                    "'NotReady'}}");
+}
 static void crd_missing(void) {
         cluster_remove(cluster, &kube_crds, NULL, "computedomainfabrics.resource.nvidia.com");
 }
@@ -289,6 +295,7 @@ static const struct fault_case {
         { FAULT_FABRIC_CONDITION, DOCTOR_RUNNING, other_condition },
         { FAULT_DECISION_WRONG, DOCTOR_RUNNING, decision_wrong },
         { FAULT_DOMAIN_CONDITION, DOCTOR_RUNNING, domain_condition },
+        { FAULT_DOMAIN_CONDITION, DOCTOR_RUNNING, domain_without_conditions },
         { FAULT_GO_MISSING, DOCTOR_GO, go_missing },
         { FAULT_GO_GPU_CLASS, DOCTOR_GO, go_gpu_class },
         { FAULT_GO_DOMAINS, DOCTOR_GO, go_domain },

@@ -12,6 +12,7 @@
 #include "api/reasons.h"
 #include "api/resources.h"
 #include "base/mem.h"
+#include "cli/doctor_kinds.h"
 #include "cli/tool_kinds.h"
 #include "unit/cli/why_world.h"
 
@@ -141,6 +142,29 @@ static void a_computedomain_that_is_not_ready_is_explained_by_its_conditions(voi
         WHY("computedomain/bench", "domain", COMMAND_PROBLEM);
 }
 
+/* Conditions of the Go driver do not exist, and its schema drops those of this driver. */
+static void a_computedomain_without_conditions_is_not_fine(void **state) {
+        (void)state;
+        static const char old[] =
+                "{'metadata':{'name':'computedomains.resource.nvidia.com'},'spec':{'versions':[{'name':"
+                "'v1beta1','served':true,'schema':{'openAPIV3Schema':{'properties':{'spec':{}}}}}]}}";
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH, "'status':'NotReady'");
+        WHY("computedomain/bench", "domain-unexplained", COMMAND_PROBLEM);
+        cluster_put(cluster, &kube_crds, old);
+        WHY("computedomain/bench", "domain-old-schema", COMMAND_PROBLEM);
+        cluster_confine(cluster, "team-b");
+        WHY("computedomain/bench", "domain-confined", COMMAND_DENIED);
+        cluster_confine(cluster, NULL);
+        cluster_remove_all(cluster, &tool_kinds_deployments);
+        cluster_remove_all(cluster, &kube_daemonsets);
+        cluster_remove_all(cluster, &doctor_kinds_admission);
+        cluster_put(cluster, &tool_kinds_deployments,
+                    "{'metadata':{'namespace':'dra','name':'go-controller'},'spec':{'template':{'spec':{"
+                    "'containers':[{'name':'compute-domain','image':'registry.example/dra-driver-nvidia-gpu:"
+                    "v0.5.0','command':['compute-domain-controller']}]}}}}");
+        WHY("computedomain/bench", "domain-go", COMMAND_PROBLEM);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, why_set_up, why_tear_down)
 
 int main(void) {
@@ -155,6 +179,7 @@ int main(void) {
                 T(the_report_of_the_plugin_replaces_an_expired_event),
                 T(a_healthy_node_is_fine),
                 T(a_computedomain_that_is_not_ready_is_explained_by_its_conditions),
+                T(a_computedomain_without_conditions_is_not_fine),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
