@@ -129,7 +129,7 @@ static void add_holder(struct pod_case *c, const struct reason *r, const char *m
         else
                 fix = arena_printf(c->d->a,
                                    "see why that pod does not end: kubectl compute-domains why pod/%s -n %s",
-                                   pod_name, ns);
+                                   term_shell_word(c->d->a, pod_name), term_shell_word(c->d->a, ns));
         diagnosis_add(c->d, r, fix, "the channel of %s is still held by %s/%s (%s)", c->pod->node, ns,
                       pod_name, ends);
 }

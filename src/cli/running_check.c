@@ -162,6 +162,7 @@ void running_diagnose(struct pod_case *c) {
                                "grep MNNVL`",
                                c->clique ? "The pod can use NVLink between nodes."
                                          : "Nothing that you may read prevents NVLink between nodes.",
-                               c->pod->o.meta.ns, c->pod->o.meta.name);
+                               term_shell_word(c->d->a, c->pod->o.meta.ns),
+                               term_shell_word(c->d->a, c->pod->o.meta.name));
         c->d->fine = c->d->n_causes == 0;
 }

@@ -91,7 +91,7 @@ static void judge_plugins(struct overview *o) {
                 n_ready += ready;
                 if (!ready) {
                         message_add(&bad, "%s: %s", n->name, n->plugin ? "its pod is not Ready" : "no pod");
-                        add_problem(o, arena_printf(v->a, "node/%s", n->name));
+                        add_problem(o, arena_printf(v->a, "node/%s", term_shell_word(v->a, n->name)));
                 }
         }
         const char *text = message_end(&bad, v->a);
@@ -115,7 +115,7 @@ static void judge_nodes(struct overview *o) {
                         continue;
                 n_withhold++;
                 message_add(&bad, "%s %s", n->name, str_or(n->withheld, "for an unknown reason"));
-                add_problem(o, arena_printf(o->v->a, "node/%s", n->name));
+                add_problem(o, arena_printf(o->v->a, "node/%s", term_shell_word(o->v->a, n->name)));
         }
         const char *text = message_end(&bad, o->v->a);
         o->nodes = *text ? arena_printf(o->v->a, "%zu offer a channel, %zu withhold%s (%s)", n_offer,
@@ -353,8 +353,9 @@ int overview_add(struct cli *c, struct view *v) {
         VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd) {
                 n_domains += shows(&o, cd);
                 if (shows(&o, cd) && overview_fails(v, cd))
-                        add_problem(&o, arena_printf(v->a, "computedomain/%s -n %s", cd->o.meta.name,
-                                                     cd->o.meta.ns));
+                        add_problem(&o, arena_printf(v->a, "computedomain/%s -n %s",
+                                                     term_shell_word(v->a, cd->o.meta.name),
+                                                     term_shell_word(v->a, cd->o.meta.ns)));
         }
         bool json = streq(options.output, "json"), served = !view_not_served(v, VIEW_DOMAINS);
         if (!served)

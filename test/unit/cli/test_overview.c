@@ -286,6 +286,15 @@ static void lists_that_failed_have_their_own_exit_code(void **state) {
                     "\"problems\":0,\"failed\":[{\"what\":\"pods\",\"why\":\"the API server does not");
 }
 
+/* Names in a bundle from somebody else may be no names of Kubernetes. */
+static void names_in_commands_are_quoted(void **state) {
+        (void)state;
+        cluster_domain(cluster, "team-b", "x;id", LLM,
+                       "'status':'NotReady','conditions':[{'type':'Ready','status':'False','reason':'"
+                       "NodeFailing','message':'m'}]");
+        command_has(&command_status, COMMAND_PROBLEM, "why computedomain/'x;id' -n team-b");
+}
+
 /* Another list shows the problem. */
 static void a_problem_outweighs_a_list_that_failed(void **state) {
         (void)state;
@@ -490,6 +499,7 @@ int main(void) {
                 T(the_go_driver_is_not_mistaken_for_this_driver),
                 T(status_without_any_right_has_its_own_exit_code),
                 T(lists_that_failed_have_their_own_exit_code),
+                T(names_in_commands_are_quoted),
                 T(a_problem_outweighs_a_list_that_failed),
                 T(racks_show_who_uses_which_node),
                 T(the_page_shows_racks_nodes_channels_and_problems),
