@@ -262,8 +262,10 @@ static int events_by_time(const void *x, const void *y) {
 
 static bool event_is_about(const struct event_object *e, const char *kind, const char *ns, const char *name,
                            const char *uid) {
-        /* A kubelet names its Node as the UID. Events of an object without a namespace name none. */
-        return (!name || streq(e->name, name)) && streq(e->kind, kind) && (!ns || streq(e->ns, ns)) &&
+        /* A kubelet names its Node as the UID. Events of an object without a namespace name none, and are in
+         * the namespace "default", where no tenant may create them. */
+        bool in_place = ns ? streq(e->ns, ns) : !*str_or(e->ns, "") && streq(e->o.meta.ns, "default");
+        return (!name || streq(e->name, name)) && streq(e->kind, kind) && in_place &&
                (!uid || !e->uid || streq(e->uid, uid) || streq(kind, "Node"));
 }
 

@@ -79,6 +79,23 @@ static void a_node_that_withholds_is_explained(void **state) {
         WHY("node/a2", "node-withholds", COMMAND_PROBLEM);
 }
 
+/* Only admins may create Events in the namespace of the Events of Nodes. */
+static void an_event_of_a_tenant_about_a_node_does_not_count(void **state) {
+        (void)state;
+        cluster_withhold(cluster, "a2");
+        cluster_event(cluster, "Node", NULL, "a2", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (DriverNotFound): no NVIDIA driver "
+                      "under /");
+        cluster_put(cluster, &kube_nodes,
+                    "{'metadata':{'name':'a2','labels':{'" GPU_PRESENT_LABEL "':'true','" GPU_CLIQUE_LABEL
+                    "':'" CLUSTER_A "','kubernetes.io/hostname':'a2'}},'spec':{},'status':{'conditions':[{"
+                    "'type':'Ready','status':'True'}]}}");
+        cluster_event(cluster, "Node", "team-b", "a2", "ComputeDomainDevicesWithheld",
+                      "no IMEX channel or daemon is offered on this node (FabricError): forged");
+        pod_waits(CLUSTER_UNSCHEDULED(CANNOT), ",'nodeSelector':{'kubernetes.io/hostname':'a2'}");
+        WHY("train-0", "forged-event", COMMAND_PROBLEM);
+}
+
 static void put_plugin_with(const char *selector) {
         cluster_put(cluster, &kube_daemonsets,
                     "{'metadata':{'namespace':'" CLUSTER_NS
@@ -174,6 +191,7 @@ int main(void) {
                 T(a_failed_pod_whose_replacement_has_succeeded_does_not_represent_the_job),
                 T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
                 T(a_node_that_withholds_is_explained),
+                T(an_event_of_a_tenant_about_a_node_does_not_count),
                 T(a_node_that_the_plugin_excludes_is_explained),
                 T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
                 T(the_report_of_the_plugin_replaces_an_expired_event),
