@@ -200,11 +200,16 @@ bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {
                                       "StatefulSet", "PyTorchJob" };
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
                 const struct event_object **events;
-                if (!view_events(d->v, kinds[i], ns, name, NULL, &events))
+                size_t n_events = view_events(d->v, kinds[i], ns, name, NULL, &events), k = 0;
+                /* The others are about the time when it had pods, or about its end. */
+                while (k < n_events && !streq(events[k]->type, "Warning") &&
+                       !streq(events[k]->reason, "Suspended"))
+                        k++;
+                if (k == n_events)
                         continue;
                 d->object = arena_printf(d->a, "job/%s in %s", name, ns);
                 diagnosis_add(d, reason_cause(CAUSE_NO_PODS), NULL, "%s %s has no pod: %s: %s", kinds[i],
-                              name, str_or(events[0]->reason, ""), str_or(events[0]->message, ""));
+                              name, str_or(events[k]->reason, ""), str_or(events[k]->message, ""));
                 return true;
         }
         return false;

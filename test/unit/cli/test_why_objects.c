@@ -70,6 +70,25 @@ static void a_pod_without_a_node_represents_the_job_before_one_that_starts(void 
         WHY("job/train", "job-without-node", COMMAND_PROBLEM);
 }
 
+static void job_event(const char *type, const char *reason) {
+        cluster_put(
+                cluster, &kube_events,
+                "{'metadata':{'namespace':'team-b','name':'e'},'involvedObject':{'kind':'Job','namespace':"
+                "'team-b','name':'done'},'type':'%s','reason':'%s','message':'m'}",
+                type, reason);
+}
+
+/* Only a Warning, or that the Job is suspended, explains why a Job has no pods. */
+static void a_job_that_was_deleted_after_its_end_does_not_lack_pods(void **state) {
+        (void)state;
+        job_event("Warning", "FailedCreate");
+        WHY("job/done", "job-without-pods", COMMAND_PROBLEM);
+        job_event("Normal", "Suspended");
+        WHY("job/done", "job-suspended", COMMAND_PROBLEM);
+        job_event("Normal", "Completed");
+        WHY("job/done", "job-deleted", COMMAND_FAILED);
+}
+
 static void a_node_that_withholds_is_explained(void **state) {
         (void)state;
         cluster_withhold(cluster, "a2");
@@ -190,6 +209,7 @@ int main(void) {
                 T(the_replacement_of_a_failed_pod_represents_the_job),
                 T(a_failed_pod_whose_replacement_has_succeeded_does_not_represent_the_job),
                 T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
+                T(a_job_that_was_deleted_after_its_end_does_not_lack_pods),
                 T(a_node_that_withholds_is_explained),
                 T(an_event_of_a_tenant_about_a_node_does_not_count),
                 T(a_node_that_the_plugin_excludes_is_explained),
