@@ -103,6 +103,16 @@ static bool plugin_pod_fails(struct diagnosis *d, const struct pod_object *p, co
         return true;
 }
 
+/* Whether the DaemonSet controller makes all its Pods tolerate the taint (pkg/controller/daemon/util). */
+static bool is_always_tolerated(const struct node_taint *t) {
+        static const char *const keys[] = {
+                "node.kubernetes.io/not-ready",     "node.kubernetes.io/unreachable",
+                "node.kubernetes.io/disk-pressure", "node.kubernetes.io/memory-pressure",
+                "node.kubernetes.io/pid-pressure",  "node.kubernetes.io/unschedulable"
+        };
+        return has_string(keys, ARRAY_LEN(keys), t->key);
+}
+
 /* Whether the plugin's Pods may not run on the Node. The chart passes their node selector to the program. */
 static bool plugin_excludes(struct diagnosis *d, const struct workload_object *set,
                             const struct node_object *n) {
@@ -141,8 +151,9 @@ bool plugin_diagnose(struct diagnosis *d, const char *node) {
                 const struct node_object *n =
                         (view_read(v, VIEW_NODES, NULL), view_find(v, VIEW_NODES, NULL, node));
                 for (size_t i = 0; n && i < n->n_all_taints; i++)
-                        if (streq(n->all_taints[i].effect, "NoSchedule") ||
-                            streq(n->all_taints[i].effect, "NoExecute"))
+                        if (!is_always_tolerated(&n->all_taints[i]) &&
+                            (streq(n->all_taints[i].effect, "NoSchedule") ||
+                             streq(n->all_taints[i].effect, "NoExecute")))
                                 diagnosis_hint(d,
                                                "%s has the taint %s=%s:%s, which the plugin may not tolerate "
                                                "(kubeletPlugin.tolerations)",

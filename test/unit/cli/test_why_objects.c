@@ -138,6 +138,20 @@ static void a_node_that_the_plugin_excludes_is_explained(void **state) {
         WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
 }
 
+/* All Pods of DaemonSets tolerate the taint of a cordoned node. */
+static void a_taint_that_daemonsets_tolerate_is_no_hint(void **state) {
+        (void)state;
+        cluster_remove(cluster, &kube_pods, CLUSTER_NS, "compute-domains-kubelet-plugin-a2");
+        cluster_withhold(cluster, "a2");
+        cluster_put(
+                cluster, &kube_nodes,
+                "{'metadata':{'name':'a2','labels':{'" GPU_PRESENT_LABEL
+                "':'true'}},'spec':{'taints':[{'key':'node.kubernetes.io/unschedulable','effect':"
+                "'NoSchedule'},{'key':'team','value':'x','effect':'NoSchedule'}]},'status':{'conditions':["
+                "{'type':'Ready','status':'True'}]}}");
+        WHY("node/a2", "node-tainted", COMMAND_PROBLEM);
+}
+
 /* It offers its channel, and pods that use it would wait. */
 static void imex_of_the_host_is_named_for_a_node_that_offers_its_channel(void **state) {
         (void)state;
@@ -213,6 +227,7 @@ int main(void) {
                 T(a_node_that_withholds_is_explained),
                 T(an_event_of_a_tenant_about_a_node_does_not_count),
                 T(a_node_that_the_plugin_excludes_is_explained),
+                T(a_taint_that_daemonsets_tolerate_is_no_hint),
                 T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
                 T(the_report_of_the_plugin_replaces_an_expired_event),
                 T(a_healthy_node_is_fine),
