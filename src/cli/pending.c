@@ -292,9 +292,11 @@ static bool diagnose_withheld(struct pod_case *c, const struct inventory *inv, c
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 const struct inventory_node *n = &inv->nodes[i];
                 size_t same = 0;
+                if (!n->withheld || !is_candidate(x, n))
+                        continue;
                 for (size_t k = 0; k < inv->n_nodes; k++)
                         same += streq(inv->nodes[k].withheld, n->withheld) && is_candidate(x, &inv->nodes[k]);
-                if (n->withheld && is_candidate(x, n) && same > most) {
+                if (same > most) {
                         most = same;
                         best = n;
                 }
