@@ -95,6 +95,13 @@ bool diagnosis_needs(struct diagnosis *d, enum view_kind k, const char *ns) {
         return false;
 }
 
+bool diagnosis_failed(const struct diagnosis *d) {
+        for (size_t i = 0; i < d->n_unread; i++)
+                if (!d->unread[i].denied)
+                        return true;
+        return false;
+}
+
 int diagnosis_exit(const struct diagnosis *d) {
         bool denied = false;
         for (size_t i = 0; i < d->n_causes; i++)
@@ -102,10 +109,10 @@ int diagnosis_exit(const struct diagnosis *d) {
                         return COMMAND_PROBLEM;
         for (size_t i = 0; i < d->n_unread; i++)
                 denied = denied || d->unread[i].denied;
-        return d->fine       ? COMMAND_FINE
-               : denied      ? COMMAND_DENIED
-               : d->n_unread ? COMMAND_FAILED
-                             : COMMAND_PROBLEM;
+        return d->fine && !diagnosis_failed(d) ? COMMAND_FINE
+               : denied                        ? COMMAND_DENIED
+               : d->n_unread                   ? COMMAND_FAILED
+                                               : COMMAND_PROBLEM;
 }
 
 /* ---- output ---- */
@@ -181,7 +188,7 @@ void diagnosis_json(const struct diagnosis *d, struct buf *out) {
         jw_obj(&w, NULL);
         term_json(&w, "object", d->object, d->a);
         term_json(&w, "state", d->state, d->a);
-        jw_bool(&w, "fine", d->fine && d->n_causes == 0);
+        jw_bool(&w, "fine", d->fine && d->n_causes == 0 && !diagnosis_failed(d));
         jw_arr(&w, "steps");
         for (size_t i = 0; i < d->n_lines; i++) {
                 jw_obj(&w, NULL);

@@ -58,6 +58,8 @@ void diagnosis_possible(struct diagnosis *d, const struct reason *r, const char 
 /* Whether the objects of a namespace (NULL: of all) were read completely. If not, records that they are
  * missing. */
 bool diagnosis_needs(struct diagnosis *d, enum view_kind k, const char *ns);
+/* Whether a list failed that diagnosis_needs() asked for. Then nothing counts as fine. */
+bool diagnosis_failed(const struct diagnosis *d);
 /* The name with which `explain` finds the entry, and the remedy of a cause. */
 const char *diagnosis_entry_name(const struct reason *r);
 const char *diagnosis_fix(const struct diagnosis_cause *c);

@@ -160,8 +160,9 @@ void running_diagnose(struct pod_case *c) {
                                "cliqueId ... "
                                "cliqueSize N\", where N is the number of processes. `kubectl logs -n %s %s | "
                                "grep MNNVL`",
-                               c->clique ? "The pod can use NVLink between nodes."
-                                         : "Nothing that you may read prevents NVLink between nodes.",
+                               c->clique && !diagnosis_failed(c->d)
+                                       ? "The pod can use NVLink between nodes."
+                                       : "Nothing that you may read prevents NVLink between nodes.",
                                term_shell_word(c->d->a, c->pod->o.meta.ns),
                                term_shell_word(c->d->a, c->pod->o.meta.name));
         c->d->fine = c->d->n_causes == 0;

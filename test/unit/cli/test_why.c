@@ -87,6 +87,13 @@ static void a_pod_that_runs_gets_the_line_of_nccl_to_look_for(void **state) {
         WHY("train-0", "runs", COMMAND_FINE);
 }
 
+static void a_pod_that_runs_is_not_fine_if_a_list_failed(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        cluster_fail(cluster, &kube_compute_domains, ERR_RETRY, "etcdserver: request timed out");
+        WHY("train-0", "runs-unread", COMMAND_FAILED);
+}
+
 static void a_pod_whose_peers_are_missing_is_reported(void **state) {
         (void)state;
         runs_on("train-0", "a0", NULL);
@@ -470,6 +477,7 @@ int main(void) {
                 T(nodes_that_imex_waits_for_are_named_with_the_network_policy),
                 T(a_pod_that_runs_gets_the_line_of_nccl_to_look_for),
                 T(a_pod_whose_peers_are_missing_is_reported),
+                T(a_pod_that_runs_is_not_fine_if_a_list_failed),
                 T(peers_that_may_have_connected_since_are_no_cause),
                 T(a_container_that_does_not_name_the_claim_is_reported),
                 T(pods_in_two_partitions_are_reported),
