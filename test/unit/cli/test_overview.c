@@ -470,6 +470,18 @@ static void a_missing_definition_is_no_missing_driver(void **state) {
                     "The cluster has no ComputeDomains: the driver is not installed.");
 }
 
+static void watch_refuses_what_it_cannot_show(void **state) {
+        (void)state;
+        static const char *const args[] = { "pod/x", "node/x", "computedomain/x" };
+        for (size_t i = 0; i < ARRAY_LEN(args); i++) {
+                const char *arg = args[i];
+                struct cli c = { .a = arena_new(1024), .args = &arg, .n_args = 1 };
+                options.output = i == 2 ? "json" : "table";
+                assert_int_equal(command_watch.run(&c), COMMAND_FAILED);
+                arena_free(c.a);
+        }
+}
+
 static void racks_need_cluster_rights(void **state) {
         (void)state;
         cluster_confine(cluster, "team-b");
@@ -511,6 +523,7 @@ int main(void) {
                 T(status_of_gpus_only_reports_no_missing_pods),
                 T(plugins_without_their_daemonset_are_judged),
                 T(a_missing_definition_is_no_missing_driver),
+                T(watch_refuses_what_it_cannot_show),
                 T(racks_need_cluster_rights),
                 T(the_page_of_the_documentation_is_current),
         };
