@@ -18,7 +18,8 @@ struct proxy {
         pid_t guard;
 };
 
-/* Starts kubectl, and waits until it serves. The error contains the last line that kubectl printed. */
+/* Starts kubectl, and waits until it serves. kubectl's errors go to stderr, and the returned one
+ * contains the first line of its output. */
 int proxy_start(struct proxy *p, const struct kubectl *k, struct err *e);
 /* Ends kubectl, and waits until the folder is removed. */
 void proxy_stop(struct proxy *p);
