@@ -25,7 +25,8 @@ enum { ANSWER_MS = 60 * 1000, PAGES_MAX = 10000 };
 struct cluster {
         struct source source;
         struct proxy proxy;
-        int fd; /* a connection that can be used again; -1: none */
+        int fd;            /* a connection that can be used again; -1: none */
+        bool has_answered; /* so the user has logged in: kubectl does that with the first request */
         char *ns, *version;
         const char *
                 resource_api; /* the version of resource.k8s.io that the server serves; NULL: not known yet */
@@ -46,11 +47,11 @@ static int send_all(int fd, const char *p, size_t n, struct err *e) {
         return 0;
 }
 
-static int receive_answer(int fd, struct http1 *h, struct err *e) {
+static int receive_answer(int fd, int wait_ms, struct http1 *h, struct err *e) {
         _cleanup_(freep) char *chunk = xmalloc(64 << 10);
         while (!h->complete) {
                 struct pollfd f = { .fd = fd, .events = POLLIN };
-                int r = poll(&f, 1, ANSWER_MS);
+                int r = poll(&f, 1, wait_ms);
                 if (r < 0 && errno == EINTR)
                         continue;
                 if (r <= 0)
@@ -81,7 +82,8 @@ static int exchange(struct cluster *c, const char *path, struct http1 *h, struct
                 if (c->fd >= 0)
                         r = send_all(c->fd, request.p, request.n, e);
                 if (r == 0)
-                        r = receive_answer(c->fd, h, e);
+                        r = receive_answer(c->fd, c->has_answered ? ANSWER_MS : KUBECTL_CALL_MS, h, e);
+                c->has_answered = c->has_answered || r == 0;
                 if (r == 0 && h->keeps)
                         return 0;
                 closep(&c->fd);
@@ -201,14 +203,22 @@ static int cluster_list(struct source *s, const struct source_query *q, source_o
 }
 
 static const char *cluster_version(struct source *s) {
-        struct cluster *c = CONTAINER(s, struct cluster, source);
-        struct err e;
-        if (c->version)
-                return c->version;
-        yyjson_doc *doc = cluster_get(c, "/version", &e);
+        return CONTAINER(s, struct cluster, source)->version;
+}
+
+/* Whether the API server answers at all. It may refuse to show its version. */
+static int cluster_probe(struct cluster *c, struct err *e) {
+        struct http1 h;
+        struct err ignored;
+        if (exchange(c, "/version", &h, e) < 0)
+                return -1;
+        struct str body = { buf_str(&h.body), h.body.n };
+        yyjson_doc *doc = h.status == 200 ? kube_json_read(body, &ignored) : NULL;
         c->version = xstrdup_or_null(yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "gitVersion")));
         yyjson_doc_free(doc);
-        return c->version;
+        int r = h.status >= 500 ? (cluster_status_error(h.status, body, e), -1) : 0;
+        http1_done(&h);
+        return r;
 }
 
 static void cluster_free(struct source *s) {
@@ -245,6 +255,10 @@ int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, s
                                      .free = cluster_free,
                                      .ns = c->ns,
                                      .now = (int64_t)time(NULL) };
+        if (cluster_probe(c, e) < 0) {
+                cluster_free(&c->source);
+                return -1;
+        }
         *ret = &c->source;
         return 0;
 }

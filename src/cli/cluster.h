@@ -6,5 +6,5 @@
 #include "cli/source.h"
 
 /* Starts kubectl. `ns` is the namespace that the user named; NULL: kubectl returns that of the context. The
- * caller frees the source. */
+ * caller frees the source. Waits until the API server answers. */
 int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, struct err *e);

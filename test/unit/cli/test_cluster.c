@@ -79,6 +79,21 @@ static void each_list_has_the_state_of_its_answer(void **state) {
         assert_false(has_folder());
 }
 
+static void an_api_server_that_does_not_answer_is_an_error(void **state) {
+        (void)state;
+        static const char *const down[] = { "--context", "down" }, *const unwilling[] = { "--context",
+                                                                                          "unwilling" };
+        struct source *s;
+        struct err e;
+        assert_int_equal(cluster_open(&(struct kubectl){ FAKE_KUBECTL, down, 2 }, NULL, &s, &e), -1);
+        assert_string_equal(e.msg, "HTTP error: dial tcp: connection refused");
+        assert_false(has_folder());
+        /* Only the version is secret. */
+        assert_int_equal(cluster_open(&(struct kubectl){ FAKE_KUBECTL, unwilling, 2 }, NULL, &s, &e), 0);
+        assert_null(s->server_version(s));
+        s->free(s);
+}
+
 /* A tenant may fill a page with large objects. */
 static void a_page_that_is_too_large_is_read_in_parts(void **state) {
         (void)state;
@@ -250,6 +265,7 @@ static void the_error_is_the_last_line(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(each_list_has_the_state_of_its_answer),
+                T(an_api_server_that_does_not_answer_is_an_error),
                 T(a_page_that_is_too_large_is_read_in_parts),
                 T(kubectl_gets_the_options_of_the_user_and_refuses_writes),
                 T(an_error_of_kubectl_is_reported),
