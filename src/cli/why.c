@@ -42,19 +42,21 @@ static void diagnose_other(struct diagnosis *d, struct pod_case *c) {
                 pending_diagnose(c);
 }
 
-/* The API server marks all Pods of a lost node as not Ready, so they prove nothing. Returns whether the node
- * is lost. */
+/* The API server marks all Pods of a lost node as not Ready, so they prove nothing. A node with Ready=False
+ * still reports, and can end pods. Returns whether the node is lost. */
 static bool diagnose_lost_node(struct diagnosis *d, const char *node) {
         const struct node_object *n =
                 diagnosis_needs(d, VIEW_NODES, NULL) ? view_find(d->v, VIEW_NODES, NULL, node) : NULL;
-        if (!n || node_ready(&n->node))
+        const struct condition *ready =
+                n ? condition_find(n->node.conditions, n->node.n_conditions, "Ready") : NULL;
+        if (!n || (ready && condition_status_decode(ready->status) != STATUS_UNKNOWN))
                 return false;
         diagnosis_add(d, reason_cause(CAUSE_NODE_DOWN),
                       arena_printf(d->a,
                                    "bring the node back. If it is shut down: kubectl taint node %s "
                                    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
                                    term_shell_word(d->a, node)),
-                      "the Node %s is not Ready, so its kubelet does not end the pod", node);
+                      "the kubelet of Node %s does not report, so it does not end the pod", node);
         return true;
 }
 
@@ -67,7 +69,9 @@ static void diagnose_terminating(struct diagnosis *d, const struct pod_case *c) 
                        p->n_finalizers ? p->finalizers[0] : "");
         bool ours = p->n_claims && (c->asks || !view_gpus_only(d->v));
         bool late = since > 30;
-        if (p->node && late && (diagnose_lost_node(d, p->node) || (ours && plugin_diagnose(d, p->node))))
+        bool ended = pod_object_has_ended(p);
+        if (p->node && late &&
+            ((!ended && diagnose_lost_node(d, p->node)) || (ours && plugin_diagnose(d, p->node))))
                 return;
         d->fine = !late;
         const struct event_object *evicted =
@@ -200,16 +204,15 @@ bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {
                                       "StatefulSet", "PyTorchJob" };
         for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
                 const struct event_object **events;
-                size_t n_events = view_events(d->v, kinds[i], ns, name, NULL, &events), k = 0;
-                /* The others are about the time when it had pods, or about its end. */
-                while (k < n_events && !streq(events[k]->type, "Warning") &&
-                       !streq(events[k]->reason, "Suspended"))
-                        k++;
-                if (k == n_events)
+                size_t n_events = view_events(d->v, kinds[i], ns, name, NULL, &events);
+                const struct event_object *last = n_events ? events[0] : NULL;
+                /* Others are about its pods or its end, and earlier ones may no longer be true. */
+                if (!last ||
+                    (!streq(last->type, "Warning") && !strstr(str_or(last->reason, ""), "uspended")))
                         continue;
                 d->object = arena_printf(d->a, "job/%s in %s", name, ns);
                 diagnosis_add(d, reason_cause(CAUSE_NO_PODS), NULL, "%s %s has no pod: %s: %s", kinds[i],
-                              name, str_or(events[k]->reason, ""), str_or(events[k]->message, ""));
+                              name, str_or(last->reason, ""), str_or(last->message, ""));
                 return true;
         }
         return false;

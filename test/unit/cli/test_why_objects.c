@@ -70,22 +70,23 @@ static void a_pod_without_a_node_represents_the_job_before_one_that_starts(void 
         WHY("job/train", "job-without-node", COMMAND_PROBLEM);
 }
 
-static void job_event(const char *type, const char *reason) {
+static void job_event(int second, const char *type, const char *reason) {
         cluster_put(
                 cluster, &kube_events,
-                "{'metadata':{'namespace':'team-b','name':'e'},'involvedObject':{'kind':'Job','namespace':"
-                "'team-b','name':'done'},'type':'%s','reason':'%s','message':'m'}",
-                type, reason);
+                "{'metadata':{'namespace':'team-b','name':'e%d'},'involvedObject':{'kind':'Job','namespace':"
+                "'team-b','name':'done'},'type':'%s','reason':'%s','message':'m','lastTimestamp':"
+                "'2090-01-01T00:00:%02dZ'}",
+                second, type, reason, second);
 }
 
-/* Only a Warning, or that the Job is suspended, explains why a Job has no pods. */
+/* Only a Warning, or that the Job is suspended, explains why a Job has no pods, and only the last Event counts. */
 static void a_job_that_was_deleted_after_its_end_does_not_lack_pods(void **state) {
         (void)state;
-        job_event("Warning", "FailedCreate");
+        job_event(1, "Warning", "FailedCreate");
         WHY("job/done", "job-without-pods", COMMAND_PROBLEM);
-        job_event("Normal", "Suspended");
+        job_event(2, "Normal", "Suspended");
         WHY("job/done", "job-suspended", COMMAND_PROBLEM);
-        job_event("Normal", "Completed");
+        job_event(3, "Normal", "Completed");
         WHY("job/done", "job-deleted", COMMAND_FAILED);
 }
 
