@@ -165,6 +165,7 @@ static int list_version(struct cluster *c, const struct source_query *q, const c
                 }
                 if (!doc)
                         return -1;
+                limit = limit * 10 < PAGE_OBJECTS ? limit * 10 : PAGE_OBJECTS;
                 yyjson_val *root = yyjson_doc_get_root(doc), *object;
                 yyjson_val *items = yyjson_obj_get(root, "items");
                 const char *more =
@@ -253,12 +254,12 @@ int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, s
         c->source = (struct source){ .list = cluster_list,
                                      .server_version = cluster_version,
                                      .free = cluster_free,
-                                     .ns = c->ns,
-                                     .now = (int64_t)time(NULL) };
+                                     .ns = c->ns };
         if (cluster_probe(c, e) < 0) {
                 cluster_free(&c->source);
                 return -1;
         }
+        c->source.now = (int64_t)time(NULL); /* after a login, which may take minutes */
         *ret = &c->source;
         return 0;
 }

@@ -43,7 +43,8 @@ const struct option options_common[] = {
         PASS_TEXT("tls-server-name", "NAME", "name in the API server's certificate"),
         PASS_TEXT("cache-dir", "FOLDER", "kubectl's cache"),
         PASS_TEXT("request-timeout", "TIME",
-                  "time limit of kubectl for one request; reads have their own limit of one minute"),
+                  "time limit of kubectl for one request; reads have their own limit: one minute, and five "
+                  "minutes for the first, which may wait for a login"),
         PASS_BOOL("insecure-skip-tls-verify", "do not check the API server's certificate"),
         PASS_BOOL("disable-compression", "do not compress answers"),
         { 0 },

@@ -73,7 +73,7 @@ const struct command command_watch = {
         .args = "[computedomain/NAME]",
         .summary = "repeat `status`, or the state of one ComputeDomain, until it is interrupted",
         .text = "Repeats `status` every two seconds, or shows the conditions and nodes of one ComputeDomain. "
-                "Ctrl-C ends it.",
+                "Ctrl-C ends it. Other kinds of objects and -o json are refused.",
         .reads = true,
         .no_bundle = true,
         .run = watch_run,
