@@ -300,10 +300,7 @@ static void pod_is_stuck(void) {
                 "'resourceClaimStatuses':[{'name':'channel','resourceClaimName':'train-0.channel'}]}}");
 }
 
-/* The API server marks all Pods of such a node as not Ready, so the plugin's Pod proves nothing. */
-static void a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node(void **state) {
-        (void)state;
-        pod_is_stuck();
+static void node_is(const char *ready) {
         cluster_put(
                 cluster, &kube_pods,
                 "{'metadata':{'namespace':'" CLUSTER_NS
@@ -312,13 +309,29 @@ static void a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node(void **
                 "'Running','conditions':[{'type':'Ready','status':'False'}]}}");
         cluster_put(cluster, &kube_nodes,
                     "{'metadata':{'name':'a0','labels':{'" GPU_PRESENT_LABEL
-                    "':'true'}},'spec':{},'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+                    "':'true'}},'spec':{},'status':{'conditions':[{'type':'Ready','status':'%s'}]}}",
+                    ready);
+}
+
+/* The API server marks all Pods of such a node as not Ready, so the plugin's Pod proves nothing. */
+static void a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node(void **state) {
+        (void)state;
+        pod_is_stuck();
+        node_is("Unknown");
         assert_int_equal(why_has("train-0", "\"reason\":\"NodeDown\""), COMMAND_PROBLEM);
         assert_int_equal(why_has("train-0", "node.kubernetes.io/out-of-service"), COMMAND_PROBLEM);
         cluster_confine(cluster, "team-b");
         assert_int_equal(why_has("train-0", "\"fine\":false"), COMMAND_DENIED);
         assert_int_equal(why_has("train-0", "{\"what\":\"nodes\",\"why\":\"may not be read\"}"),
                          COMMAND_DENIED);
+}
+
+/* Its kubelet reports and can end pods, so the plugin is the cause. */
+static void a_node_with_a_problem_is_not_lost(void **state) {
+        (void)state;
+        pod_is_stuck();
+        node_is("False");
+        assert_int_equal(why_has("train-0", "\"reason\":\"NoPlugin\""), COMMAND_PROBLEM);
 }
 
 static void a_pod_that_does_not_end_for_an_unknown_reason_is_not_fine(void **state) {
@@ -361,6 +374,7 @@ int main(void) {
                 T(a_user_does_not_see_the_pod_of_another_namespace),
                 T(a_pod_in_its_grace_period_has_time_left),
                 T(a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node),
+                T(a_node_with_a_problem_is_not_lost),
                 T(a_pod_that_does_not_end_for_an_unknown_reason_is_not_fine),
                 T(a_new_pod_without_a_cause_needs_the_objects_of_the_driver),
         };
