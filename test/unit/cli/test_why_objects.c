@@ -79,7 +79,8 @@ static void job_event(int second, const char *type, const char *reason) {
                 second, type, reason, second);
 }
 
-/* Only a Warning, or that the Job is suspended, explains why a Job has no pods, and only the last Event counts. */
+/* Only a Warning, or that the Job is suspended, explains why a Job has no pods, and only the last Event
+ * counts. */
 static void a_job_that_was_deleted_after_its_end_does_not_lack_pods(void **state) {
         (void)state;
         job_event(1, "Warning", "FailedCreate");
