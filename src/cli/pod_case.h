@@ -19,10 +19,10 @@ struct pod_case {
         /* The ComputeDomain for which the controller has to create the claim that the pod names; NULL: none
          */
         const struct compute_domain *named;
-        bool shared;         /* the claim is for the device that pods on several nodes share */
-        const char *near;    /* the pod's node, or that of a placed sibling; NULL: none */
-        const char *clique;  /* the partition of `near`; "": none, or the siblings are in several; NULL:
-                              * unknown,  or not asked yet (pod_case_clique()) */
+        bool shared;        /* the claim is for the device that pods on several nodes share */
+        const char *near;   /* the pod's node, or that of a placed sibling; NULL: none */
+        const char *clique; /* the partition of `near`; "": none, or the siblings are in several; NULL:
+                             * unknown, or not asked yet (pod_case_clique()) */
         /* The siblings with this pod, and those with a node. A sibling is a pod that the required affinity to
          * a partition selects. Without such an affinity, it is a pod with the same ComputeDomain. */
         size_t n_siblings, n_placed;
@@ -100,5 +100,8 @@ bool pod_diagnose(struct diagnosis *d, const char *ns, const char *name);
 bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name);
 bool domain_diagnose(struct diagnosis *d, const char *ns, const char *name);
 bool node_diagnose(struct diagnosis *d, const char *name);
+
+/* The name in "computedomain/NAME", or in one of its short forms; NULL: `arg` has another form. */
+const char *why_domain_name(const char *arg);
 /* Adds the causes of a node of the inventory. The lists of the inventory must be complete. */
 void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x);

@@ -392,10 +392,8 @@ const struct command command_status = {
                 "ComputeDomain that you may read. "
                 "With `--namespace`, shows only its ComputeDomains. This is the default command.\n\n"
                 "With `-o json`, the output is one object. `problems` is the number of problems, `failed` "
-                "has "
-                "the lists that failed, with the error in `why`, and `definitionMissing` is true if the "
-                "driver "
-                "is installed without the CustomResourceDefinition of ComputeDomains.",
+                "has the lists that failed, with the error in `why`, and `definitionMissing` is true if "
+                "the driver is installed without the CustomResourceDefinition of ComputeDomains.",
         .reads = true,
         .run = status_run,
 };

@@ -120,8 +120,7 @@ bool view_lacks_plugins(const struct view *v);
 #define DEFINITION "CustomResourceDefinition computedomains." CD_GROUP
 #define DEFINITION_FIX                                                                                       \
         "Apply deploy/chart/compute-domains/crds, or set `crds.applyAtStart=true`, with which the "          \
-        "controller "                                                                                        \
-        "creates it."
+        "controller creates it."
 #define DEFINITION_OLD_FIX                                                                                   \
         "Apply deploy/chart/compute-domains/crds of the installed version, or set `crds.applyAtStart=true`."
 /* Whether the server does not serve ComputeDomains although the driver for them is installed: their

@@ -23,26 +23,19 @@ static int watch_once(struct cli *c, struct view *v, const char *domain) {
         return diagnosis_exit(&d);
 }
 
-static bool is_domain_kind(const char *kind, size_t n) {
-        static const char *const kinds[] = { "computedomain", "computedomains", "cdom", "cd" };
-        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-                if (strlen(kinds[i]) == n && strncmp(kinds[i], kind, n) == 0)
-                        return true;
-        return false;
-}
-
 /* On a terminal, each picture replaces the one before. Elsewhere, only pictures that differ are printed. */
 static int watch_run(struct cli *c) {
-        const char *name = c->n_args ? c->args[0] : NULL, *slash = name ? strchr(name, '/') : NULL;
+        const char *arg = c->n_args ? c->args[0] : NULL;
+        bool prefixed = arg && strchr(arg, '/');
+        const char *name = prefixed ? why_domain_name(arg) : arg;
         bool terminal = isatty(STDOUT_FILENO);
         _cleanup_(freep) char *before = NULL;
         if (c->n_args > 1)
                 return command_usage(c, "usage: watch [computedomain/NAME]");
-        if (slash && !is_domain_kind(name, (size_t)(slash - name)))
-                return command_usage(c, "'%s' is no ComputeDomain, and `watch` shows only these", name);
+        if (prefixed && !name)
+                return command_usage(c, "'%s' is no ComputeDomain, and `watch` shows only these", arg);
         if (streq(options.output, "json"))
                 return command_usage(c, "`watch` prints no JSON. Repeat `status -o json` instead");
-        name = slash ? slash + 1 : name;
         for (;;) {
                 struct view v;
                 view_init(&v, c->source);

@@ -96,7 +96,7 @@ static void diagnose_found(struct diagnosis *d, const struct pod_object *p) {
         pod_case_make(d, p, &c);
         if (p->o.meta.deleted) {
                 diagnose_terminating(d, &c);
-        } else if (streq(p->phase, "Succeeded") || streq(p->phase, "Failed")) {
+        } else if (pod_object_has_ended(p)) {
                 diagnosis_line(d, TERM_WAIT, "pod", "has ended%s%s", p->reason ? ": " : "",
                                p->reason ? p->reason : "");
                 d->fine = streq(p->phase, "Succeeded");
@@ -207,8 +207,7 @@ bool workload_diagnose(struct diagnosis *d, const char *ns, const char *name) {
                 size_t n_events = view_events(d->v, kinds[i], ns, name, NULL, &events);
                 const struct event_object *last = n_events ? events[0] : NULL;
                 /* Others are about its pods or its end, and earlier ones may no longer be true. */
-                if (!last ||
-                    (!streq(last->type, "Warning") && !strstr(str_or(last->reason, ""), "uspended")))
+                if (!last || (!streq(last->type, "Warning") && !strstr(str_or(last->reason, ""), "uspended")))
                         continue;
                 d->object = arena_printf(d->a, "job/%s in %s", name, ns);
                 diagnosis_add(d, reason_cause(CAUSE_NO_PODS), NULL, "%s %s has no pod: %s: %s", kinds[i],
@@ -240,6 +239,19 @@ static const struct {
         { "nodes/", WHY_NODE, VIEW_NODES },
 };
 
+static size_t prefix_of(const char *arg) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(prefixes) && !str_starts(arg, prefixes[i].prefix))
+                i++;
+        return i;
+}
+
+const char *why_domain_name(const char *arg) {
+        size_t i = prefix_of(arg);
+        return i < ARRAY_LEN(prefixes) && prefixes[i].what == WHY_DOMAIN ? arg + strlen(prefixes[i].prefix)
+                                                                         : NULL;
+}
+
 static int why_missing(struct cli *c, const struct diagnosis *d, const char *what, enum view_kind k,
                        const char *ns) {
         if (k == VIEW_DOMAINS && view_lacks_definition(d->v))
@@ -263,12 +275,10 @@ static int why_missing(struct cli *c, const struct diagnosis *d, const char *wha
 static int why_run(struct cli *c) {
         struct diagnosis d = { .v = &c->v, .a = c->v.a };
         const char *ns = c->source->ns, *name = c->n_args ? c->args[0] : NULL;
-        size_t i = 0;
         bool found;
         if (c->n_args != 1)
                 return command_usage(c, "usage: why [pod/|job/|computedomain/|node/]NAME");
-        while (i < ARRAY_LEN(prefixes) && !str_starts(name, prefixes[i].prefix))
-                i++;
+        size_t i = prefix_of(name);
         bool prefixed = i < ARRAY_LEN(prefixes);
         if (!prefixed && strchr(name, '/'))
                 return command_usage(

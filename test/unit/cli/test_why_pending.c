@@ -102,17 +102,11 @@ static void pods_that_the_affinity_does_not_select_choose_no_partition(void **st
         cluster_put_pod(cluster, &p);
         WHY("train-0", "other-job", COMMAND_PROBLEM);
         /* With matchLabelKeys, the API server writes an expression. */
-        p.more = ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'"
-                 "topologyKey':"
-                 "'" GPU_CLIQUE_LABEL "','labelSelector':{'matchExpressions':[{'key':'job-name','operator':"
-                 "'In','values':['train']}]}}]}}";
+        p.more = AFFINITY_TO("'matchExpressions':[{'key':'job-name','operator':'In','values':['train']}]");
         cluster_put_pod(cluster, &p);
         WHY("train-0", "other-job", COMMAND_PROBLEM);
         /* It may join either of them. */
-        p.more = ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'"
-                 "topologyKey':"
-                 "'" GPU_CLIQUE_LABEL "','labelSelector':{'matchLabels':{'jobset.sigs.k8s.io/jobset-uid':"
-                 "'u'}}}]}}";
+        p.more = AFFINITY_TO("'matchLabels':{'jobset.sigs.k8s.io/jobset-uid':'u'}");
         cluster_put_pod(cluster, &p);
         placed_on("first-1", "b0", "first");
         WHY("train-0", "two-racks", COMMAND_PROBLEM);
