@@ -36,10 +36,10 @@ struct grants {
         LIST_HEAD(, grant_file) files;
         struct disk *disk;
         struct loop_timer retry; /* until another process has ended, which may use the files that it made */
-        int lock;           /* shows the daemon that this process is alive; -1: not taken yet */
-        bool existing_read; /* the files of an earlier process have been read */
-        bool read_failed;   /* ... and a failure was logged */
-        bool freed;         /* except for the current job */
+        int lock;                /* shows the daemon that this process is alive; -1: not taken yet */
+        bool existing_read;      /* the files of an earlier process have been read */
+        bool read_failed;        /* ... and a failure was logged */
+        bool freed;              /* except for the current job */
 };
 
 /* ---- on the disk ---- */
@@ -272,6 +272,7 @@ static int add_found_domain(void *u, int folder, const char *name, struct err *e
                 return 0;
         _cleanup_(freep) char *dir = readiness_domain_dir(g->plugin_dir, name);
         struct err failed;
+        imex_grants_remove_empty(dir);
         if (imex_grants_each(dir, add_found_grant, &l, &failed) < 0)
                 read_failed(g, &failed);
         return 0;

@@ -120,6 +120,13 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
         return 0;
 }
 
+void imex_grants_remove_empty(const char *dir) {
+        _cleanup_(closep) int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (fd >= 0)
+                (void)unlinkat(fd, IMEX_GRANTS_DIR, AT_REMOVEDIR);
+}
+
 struct each {
         file_entry_fn *fn;
         void *u;

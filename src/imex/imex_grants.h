@@ -43,6 +43,9 @@ int imex_grants_put(const char *dir, const char *claim_uid, enum imex_grant_stat
 /* Removes a grant. A missing file is success. Removes the folder "grants" together with the last file. If
  * `folder` is true, also removes the domain's folder if it is then empty. */
 int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, struct err *e);
+/* Removes the folder "grants" if it is empty, as a process leaves it that is killed between the two steps of
+ * imex_grants_remove(). Has no other effect, and does not report errors. */
+void imex_grants_remove_empty(const char *dir);
 /* Calls fn for each grant, like file_each() for the folder "grants". Skips names that are not UIDs. A missing
  * folder means that there are no grants. */
 int imex_grants_each(const char *dir, file_entry_fn *fn, void *u, struct err *e);
@@ -74,7 +77,7 @@ struct imex_grants_seen {
 struct imex_grants_folder {
         const char *domains_dir; /* contains a folder for each domain, and the lock */
         const char *cdi_dir;
-        const char *cdi_prefix; /* names of CDI files are "<prefix><UID of the claim>.yaml" */
+        const char *cdi_prefix;        /* names of CDI files are "<prefix><UID of the claim>.yaml" */
         struct imex_grants_seen *seen; /* NULL: only claims with a grant count */
 };
 

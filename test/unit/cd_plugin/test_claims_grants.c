@@ -182,6 +182,20 @@ static void grants_match_the_checkpoint_after_a_restart(void **state) {
         world_wait_note(DOMAIN_B, STRAY, "");
 }
 
+/* failure: the plugin is killed after it removed the last grant of a domain -> the next plugin removes the
+ * empty folder */
+static void an_empty_folder_of_grants_is_removed_at_a_restart(void **state) {
+        struct err e;
+        _cleanup_(freep) char *dir = xasprintf("%s/domains/" DOMAIN_A "/grants", w.plugin_dir);
+        daemon_ready();
+        world_stop(w.claims);
+        assert_int_equal(file_mkdirs(dir, 0755, &e), 0);
+        world_start(BOOT);
+        world_turn();
+        assert_int_equal(access(dir, F_OK), -1);
+        assert_int_equal(use(), IMEX_USE_NONE);
+}
+
 /* The process was killed while it granted the claim. */
 /* failure: the plugin is killed while it grants a claim -> the grant is waiting after the restart */
 static void an_unprepared_claim_has_a_waiting_grant_after_a_restart(void **state) {
@@ -360,6 +374,7 @@ int main(void) {
                 T(a_claim_that_waits_for_another_claim_has_a_waiting_grant),
                 T(a_refused_claim_gets_no_grant),
                 T(grants_match_the_checkpoint_after_a_restart),
+                T(an_empty_folder_of_grants_is_removed_at_a_restart),
                 T(an_unprepared_claim_has_a_waiting_grant_after_a_restart),
                 T(a_grant_of_a_living_process_is_not_changed_by_the_next_one),
                 T(an_unreadable_domain_hides_the_grants_of_no_other),

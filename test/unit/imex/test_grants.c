@@ -312,7 +312,8 @@ static void expect_outside_untouched(const char *target, const char *file) {
         assert_int_equal(imex_grants_use(&place, DOMAIN, &e), IMEX_USE_UNKNOWN);
         assert_int_equal(access(file, F_OK), 0);
         assert_int_equal(unlink(file), 0);
-        assert_int_equal(rmdir(target), 0); /* nothing was added */
+        imex_grants_remove_empty(dir);
+        assert_int_equal(rmdir(target), 0); /* nothing was added, and the folder was still there */
 }
 
 /* failure: a daemon's container replaces a folder of grants with a link -> the plugin does not follow it
@@ -387,6 +388,18 @@ static void an_unfinished_grant_does_not_keep_the_folder(void **state) {
         put(ONE, IMEX_GRANT_GRANTING);
         assert_int_equal(stat(half, &st), -1);
         take(ONE);
+}
+
+static void only_an_empty_folder_is_removed(void **state) {
+        _cleanup_(freep) char *folder = in(dir, IMEX_GRANTS_DIR), *claim = in(folder, ONE);
+
+        put(ONE, IMEX_GRANT_WAITING);
+        imex_grants_remove_empty(dir);
+        assert_int_equal(access(claim, F_OK), 0);
+        assert_int_equal(unlink(claim), 0);
+        imex_grants_remove_empty(dir);
+        assert_int_equal(access(folder, F_OK), -1);
+        imex_grants_remove_empty(dir);
 }
 
 /* A read of the folder while a file in it is replaced may not show that file. */
@@ -509,6 +522,7 @@ int main(void) {
                 cmocka_unit_test(a_file_that_is_not_named_by_a_uid_is_not_a_grant),
                 cmocka_unit_test(a_grant_that_cannot_be_written_is_an_error),
                 cmocka_unit_test(an_unfinished_grant_does_not_keep_the_folder),
+                cmocka_unit_test(only_an_empty_folder_is_removed),
                 cmocka_unit_test(the_same_state_is_not_written_twice),
                 cmocka_unit_test(no_order_of_steps_prepares_a_channel_on_an_ending_imex),
         };
