@@ -304,20 +304,6 @@ started_again() { [[ $(gpus_container "$1") != "$2" && $(gpus_container "$1") ==
 	mig 1 3 '' # plugins find this when they restart in the tests below, or half a minute later
 }
 
-# failure: a GPU falls off the bus and nothing else changes -> its next pod is refused, and the GPU is withdrawn
-@test "a GPU falls off the bus: its next pod is refused with the reason, the GPU is withdrawn, and offered again after a reset" {
-	gpu_template lost '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"0009:01:00.0\""}}]}}]}'
-	eventually 45 offers_n 2 4
-	"$cluster/gpu" 2 GPU1_FAIL_nvmlDeviceGetHandleByIndex=15
-	gpu_pod a "$(with lost)" '' 2
-	eventually 60 event_contains Pod/a 'GPU 1: nvmlDeviceGetHandleByIndex'
-	eventually 30 offers_n 2 3
-	[[ " $(offers 2) " != *' gpu-1 '* ]]
-	k -n "$ns" delete pod a >/dev/null
-	"$cluster/gpu" 2 GPU1_FAIL_nvmlDeviceGetHandleByIndex=
-	eventually 120 offers_n 2 4
-}
-
 # container_is POD: prints a text that changes when its container is another one.
 container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].containerID}'; }
 other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Pods with GPUs while their plugin is killed. A kubelet retries an interrupted call only after 60 to 90 s, so
-# this takes minutes.
+# Pods with GPUs while their plugin is killed, and a GPU that is lost. A kubelet retries an interrupted or failed call
+# only after 60 to 90 s, so this takes minutes.
 
 load ../cluster/driver
 load ../cluster/gpus
@@ -51,3 +51,17 @@ gpu_plugin_restarts() {
 	(($(gpu_plugin_restarts) >= before + 4)) # at least the first time, all of them run
 }
 succeeded() { [[ $(k -n "$ns" get job "$1" -o jsonpath='{.status.succeeded}') -ge $2 ]]; }
+
+# failure: a GPU falls off the bus and nothing else changes -> its next pod is refused, and the GPU is withdrawn
+@test "a GPU falls off the bus: its next pod is refused with the reason, the GPU is withdrawn, and offered again after a reset" {
+	gpu_template lost '{requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com, selectors: [{cel: {expression: "device.attributes[\"resource.kubernetes.io\"].pciBusID == \"0009:01:00.0\""}}]}}]}'
+	eventually 45 offers_n 2 4
+	"$cluster/gpu" 2 GPU1_FAIL_nvmlDeviceGetHandleByIndex=15
+	gpu_pod a '[{name: gpu, resourceClaimTemplateName: lost}]' '' 2
+	eventually 60 event_contains Pod/a 'GPU 1: nvmlDeviceGetHandleByIndex'
+	eventually 30 offers_n 2 3
+	[[ " $(offers 2) " != *' gpu-1 '* ]]
+	k -n "$ns" delete pod a >/dev/null
+	"$cluster/gpu" 2 GPU1_FAIL_nvmlDeviceGetHandleByIndex=
+	eventually 120 offers_n 2 4
+}
