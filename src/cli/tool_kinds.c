@@ -52,6 +52,7 @@ static const struct jd_field f_requirement[] = { JD_STR(struct node_requirement,
                                                  JD_STRS(struct node_requirement, "values", values), JD_END };
 static const struct jd_field f_term[] = {
         JD_STR(struct pod_affinity_term, "topologyKey", topology_key),
+        JD_RAW(struct pod_affinity_term, "labelSelector", selector),
         JD_MAP(struct pod_affinity_term, "labelSelector>matchLabels", labels),
         JD_LIST(struct pod_affinity_term, "labelSelector>matchExpressions", expressions,
                 struct node_requirement, f_requirement),
@@ -128,7 +129,7 @@ bool pod_affinity_term_selects(const struct pod_affinity_term *t, const struct p
                                          .n_labels = t->n_labels,
                                          .terms = &all,
                                          .n_terms = t->n_expressions ? 1 : 0 };
-        return node_selector_matches(&s, NULL, p->labels, p->n_labels, true);
+        return t->selector.n && node_selector_matches(&s, NULL, p->labels, p->n_labels, true);
 }
 
 bool pod_object_is_sidecar(const struct pod_object *p, const char *container) {

@@ -53,6 +53,7 @@ struct pod_claim {
 
 struct pod_affinity_term {
         const char *topology_key;
+        struct str selector;    /* labelSelector. Empty: absent, which selects no pod; "{}" selects all */
         struct jd_pair *labels; /* of labelSelector. The API server adds those of matchLabelKeys */
         size_t n_labels;
         struct node_requirement *expressions;

@@ -186,7 +186,7 @@ static void a_rack_whose_nodes_the_pod_may_not_use_is_not_recommended(void **sta
                         taint_node("b1", CLUSTER_B, "a");
                 }
                 pod_selects(",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
-                            "'topologyKey':'" GPU_CLIQUE_LABEL "'}]}}");
+                            "'topologyKey':'" GPU_CLIQUE_LABEL "','labelSelector':{}}]}}");
                 assert_int_equal(why_has("train-0", tainted ? "in use: 4 team-b/bench)\""
                                                             : "in use: 4 team-b/bench); rack-b has 2 free\""),
                                  COMMAND_PROBLEM);

@@ -105,6 +105,12 @@ static void pods_that_the_affinity_does_not_select_choose_no_partition(void **st
         p.more = AFFINITY_TO("'matchExpressions':[{'key':'job-name','operator':'In','values':['train']}]");
         cluster_put_pod(cluster, &p);
         WHY("train-0", "other-job", COMMAND_PROBLEM);
+        /* An absent selector selects no pod. */
+        p.more = ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'"
+                 "topologyKey':"
+                 "'" GPU_CLIQUE_LABEL "'}]}}";
+        cluster_put_pod(cluster, &p);
+        WHY("train-0", "other-job", COMMAND_PROBLEM);
         /* It may join either of them. */
         p.more = AFFINITY_TO("'matchLabels':{'jobset.sigs.k8s.io/jobset-uid':'u'}");
         cluster_put_pod(cluster, &p);
