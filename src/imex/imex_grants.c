@@ -121,10 +121,11 @@ int imex_grants_remove(const char *dir, const char *claim_uid, bool folder, stru
 }
 
 void imex_grants_remove_empty(const char *dir) {
-        _cleanup_(closep) int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_(close_folder) struct grants_dir grants = GRANTS_CLOSED;
+        struct err e;
 
-        if (fd >= 0)
-                (void)unlinkat(fd, IMEX_GRANTS_DIR, AT_REMOVEDIR);
+        if (open_folder(dir, false, &grants, &e) == 0)
+                (void)unlinkat(grants.parent, IMEX_GRANTS_DIR, AT_REMOVEDIR);
 }
 
 struct each {

@@ -106,9 +106,7 @@ static void pods_that_the_affinity_does_not_select_choose_no_partition(void **st
         cluster_put_pod(cluster, &p);
         WHY("train-0", "other-job", COMMAND_PROBLEM);
         /* An absent selector selects no pod. */
-        p.more = ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'"
-                 "topologyKey':"
-                 "'" GPU_CLIQUE_LABEL "'}]}}";
+        p.more = AFFINITY_TERM("");
         cluster_put_pod(cluster, &p);
         WHY("train-0", "other-job", COMMAND_PROBLEM);
         /* It may join either of them. */

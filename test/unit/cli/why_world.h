@@ -14,9 +14,10 @@ int why_tear_down(void **state);
 /* Runs a command with one argument, and compares its output with the golden file. Returns the exit code. */
 int run_golden(const struct command *command, const char *arg, const char *golden);
 #define WHY(arg, golden, code) assert_int_equal(run_golden(&command_why, arg, "cli-why-" golden ".txt"), code)
-#define AFFINITY_TO(selector)                                                                                \
+#define AFFINITY_TERM(rest)                                                                                  \
         ",'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':"      \
-        "'" GPU_CLIQUE_LABEL "','labelSelector':{" selector "}}]}}"
+        "'" GPU_CLIQUE_LABEL "'" rest "}]}}"
+#define AFFINITY_TO(selector) AFFINITY_TERM(",'labelSelector':{" selector "}")
 #define AFFINITY AFFINITY_TO("'matchLabels':{'job-name':'train'}")
 #define RUNS                                                                                                 \
         ",'containerStatuses':[{'name':'main','state':{'running':{'startedAt':'2026-11-27T11:58:00Z'}}}],"   \
