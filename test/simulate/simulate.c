@@ -94,6 +94,7 @@ static struct {
         enum phase phase;
         int64_t until_ms, formed_ms, emptied_ms;
         int64_t formed_until_ms; /* when everything must have formed */
+        bool waited;             /* everything has formed except pods that waited for a node with channels */
         uv_loop_t loop;
 } run;
 
@@ -127,21 +128,22 @@ static void look(void *u) {
                 enter(FORMS, settle_ms);
                 break;
         case FORMS:
-                /* A restore may last longer than the storm. What its recount writes is not a write without a cause. */
+                /* A restore may last longer than the storm. What its recount writes is not a write without a
+                 * cause. */
                 text = str_or(world_misses(), replicas_misses());
                 if (!text && channels_restart())
                         text = "programs restart with another isolation";
                 if (!text) {
                         run.formed_ms = settle_ms - (run.until_ms - now);
+                        run.waited = world_shares_wait();
                         enter(QUIET, quiet_ms);
                 } else if (now >= run.until_ms) {
                         sim_broken("%s, %lld s after the last fault", text, (long long)settle_ms / 1000);
                 }
                 break;
         case QUIET:
-                /* After a restore, the pods of shared claims may wait for a node with channels at first, and
-                 * then start. */
-                if (run.o->shared && run.o->restores && now < run.formed_until_ms && world_misses()) {
+                /* Pods that waited for a node with channels have started since. */
+                if (run.waited && now < run.formed_until_ms && world_misses()) {
                         enter(FORMS, run.formed_until_ms - now);
                         break;
                 }

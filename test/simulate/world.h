@@ -50,5 +50,9 @@ int64_t world_runs_ms(const char *node, const char *domain_uid);
 /* Returns NULL if all ComputeDomains have formed, their pods run, and no node has a label without a pod;
  * otherwise a description of what is missing. */
 const char *world_misses(void);
+/* Returns true if a pod of a shared claim waits for a node. world_misses() excuses it while no node on which
+ * it can start offers channels, for example until all nodes have reported after the fabric object was lost.
+ */
+bool world_shares_wait(void);
 /* Returns NULL if no object of any ComputeDomain is left, otherwise a description of such an object. */
 const char *world_leftover(void);

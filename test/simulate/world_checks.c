@@ -227,6 +227,16 @@ const char *world_misses(void) {
         return str_or(racks_misses(), hostile_misses());
 }
 
+bool world_shares_wait(void) {
+        for (unsigned d = 0; d < w.n_domains; d++) {
+                const struct domain *x = &w.domains[d];
+                for (unsigned i = 0; x->shares && i < x->n_pods; i++)
+                        if (x->pods[i].state == POD_WAITS)
+                                return true;
+        }
+        return false;
+}
+
 /* Daemons are not leftovers. */
 static bool is_of_daemons(enum kind k, const struct version *v) {
         return streq(version_label(v, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT) ||
