@@ -77,6 +77,8 @@ class Cluster:
             return self.request(method, path, body, content)
         if answer.status == 404:
             raise NotFound(path)
+        if answer.status == 504:
+            raise TimeoutError(f"{method} {path}: {text[:400]!r}")
         if answer.status >= 300:
             raise RuntimeError(f"{method} {path}: {answer.status} {text[:400]!r}")
         return json.loads(text)
@@ -92,6 +94,15 @@ class Cluster:
             return self.request("DELETE", path, {"propagationPolicy": "Background"})
         except NotFound:
             return None
+
+    def delete_all(self, path, body=None):
+        """Deletes the objects of a collection. The API server ends a request after a minute, with some of many objects deleted."""
+        for left in reversed(range(20)):
+            try:
+                return self.request("DELETE", path, body)
+            except (http.client.HTTPException, OSError):  # TimeoutError is an OSError
+                if not left:
+                    raise
 
     def patch(self, path, body):
         return self.request("PATCH", path, body, "application/merge-patch+json")

@@ -76,7 +76,7 @@ def left():
 
 
 def gone():
-    k.request("DELETE", f"{PODS}?labelSelector=pretended%3Dyes", {"gracePeriodSeconds": 0})
+    k.delete_all(f"{PODS}?labelSelector=pretended%3Dyes", {"gracePeriodSeconds": 0})
 
 
 if __name__ == "__main__":

@@ -45,7 +45,11 @@ compared() {
 	fi
 	diff "$file" "$lines.now"
 }
-daemon_runs() { [[ $(daemon_field 3 '"\(.metadata.deletionTimestamp) \(.status.phase) \(.status.containerStatuses[0].ready)"' 2>/dev/null) == "null Running true" ]]; }
+# The condition differs from containerStatuses after Kubernetes has set it to False, because the node did not answer.
+daemon_runs() {
+	local now='"\(.metadata.deletionTimestamp) \(.status.phase) \(.status.containerStatuses[0].ready) \(.status.conditions[] | select(.type == "Ready").status)"'
+	[[ $(daemon_field 3 "$now" 2>/dev/null) == "null Running true True" ]]
+}
 other_daemon_runs() { daemon_runs && [[ $(daemon_field 3 .metadata.uid) != "$1" ]]; }
 has_no_daemon() { [[ -z $(daemon_pod 3 2>/dev/null) ]]; }
 node_is() { [[ $(k get node node-3 -o json | jq -r '.status.conditions[] | select(.type == "Ready").status') == "$1" ]]; }
