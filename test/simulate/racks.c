@@ -211,6 +211,16 @@ static void nodes_of(const char *rack, char *ret, size_t n) {
                 }
 }
 
+/* A daemon of the rack cannot report, or its partition waits for a report. */
+static bool may_be_unready(const char *rack) {
+        for (size_t i = 0; i < store_count(K_SLICE); i++) {
+                const struct version *s = store_nth(K_SLICE, i);
+                if (streq(stated(s), rack) && world_daemon_may_be_unknown(s->node))
+                        return true;
+        }
+        return false;
+}
+
 static const char *misses_in(const char *ns, const char *rack) {
         char name[64], template[96], nodes[1024];
         racks_name((unsigned)strtoul(strrchr(rack, '.') + 1, NULL, 10), name, sizeof name);
@@ -223,7 +233,7 @@ static const char *misses_in(const char *ns, const char *rack) {
                 return describe("does not list its nodes", ns, name);
         if (version_annotation(cd, CD_ANNOTATION_RACK_EMPTY))
                 return describe("states that the rack has no nodes", ns, name);
-        if (!streq(version_str(cd, "/status/status"), "Ready"))
+        if (!streq(version_str(cd, "/status/status"), "Ready") && !may_be_unready(rack))
                 return describe("is not Ready", ns, name);
         return t && streq(t->domain, cd->uid) ? NULL : describe("has no claim template", ns, name);
 }

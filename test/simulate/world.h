@@ -50,6 +50,9 @@ int64_t world_runs_ms(const char *node, const char *domain_uid);
 /* Returns NULL if all ComputeDomains have formed, their pods run, and no node has a label without a pod;
  * otherwise a description of what is missing. */
 const char *world_misses(void);
+/* Returns true if the daemon of the node runs, but its Pod no longer exists, so that it cannot report, or if
+ * its partition waits for such a report. */
+bool world_daemon_may_be_unknown(const char *node);
 /* Returns true if a pod of a shared claim waits for a node. world_misses() excuses it while no node on which
  * it can start offers channels, for example until all nodes have reported after the fabric object was lost.
  */

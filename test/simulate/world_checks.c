@@ -179,6 +179,11 @@ bool world_pod_may_wait(const struct node *n) {
         return waits_for_report(n) || awaits_next_daemon(n);
 }
 
+bool world_daemon_may_be_unknown(const char *node) {
+        const struct node *n = node ? node_named(node) : NULL;
+        return waits_for_report(n) || (n && daemon_is_lost(n));
+}
+
 const char *world_misses(void) {
         for (unsigned d = 0; d < w.n_domains; d++) {
                 const struct domain *x = &w.domains[d];

@@ -88,6 +88,7 @@ class Soak:
         self.threads = concurrent.futures.ThreadPoolExecutor(8)
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
         self.start, self.controllers_stay, self.looked_at_claims = time.monotonic(), float("inf"), 0
+        self.recreated = set()  # UIDs of pods
         self.lease_excused_until = 0
         self.planned, self.backing_up = [], None
         world.imex_may_end = lambda node: any(s.fault in faults.ENDS_IMEX and node in s.hit.nodes for s in self.strikes)
@@ -250,6 +251,16 @@ class Soak:
                     self.slow.append(f"{faults.title(s.fault)}: {s.hit.what}: {now - s.harm_ended:.1f} s, including {s.story()}")
                     self.log("it waited " + s.story())
 
+    def recreate_outdated(self):
+        if self.api_fault():
+            return
+        for w, x in sorted(self.workloads.items()):
+            for pod in self.w.outdated(x.cd, w):
+                if pod["metadata"]["uid"] not in self.recreated:
+                    self.recreated.add(pod["metadata"]["uid"])
+                    self.log(f"user deletes a pod with a claim of a deleted ComputeDomain: {pod['metadata']['name']}")
+                    self.w.k.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}")
+
     def state(self):
         """On kill -USR1: logs the conditions that it waits for."""
         for s in self.strikes:
@@ -267,6 +278,7 @@ class Soak:
             self.looked_at_claims = now
             self.w.look_at_claims()
             self.w.kind.look(self.w)
+            self.recreate_outdated()
         pause = min([limit] + [at - time.monotonic() for at, _, _ in self.agenda[:1]])
         self.w.news.wait(max(0.0, pause))
         self.w.news.clear()

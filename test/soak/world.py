@@ -124,7 +124,9 @@ class Audit:
         pod = user.get("extra", {}).get("authentication.kubernetes.io/pod-name", ["?"])[0]
         uri = urllib.parse.urlsplit(event["requestURI"])
         query = urllib.parse.parse_qs(uri.query)
-        informer = pod, uri.path, *(query.get(selector, [""])[0] for selector in ("labelSelector", "fieldSelector"))
+        # A process that started behind an error page may use an older version of an API than its successor.
+        path = re.sub(r"^(/apis/[^/]+)/[^/]+", r"\1", uri.path)
+        informer = pod, path, *(query.get(selector, [""])[0] for selector in ("labelSelector", "fieldSelector"))
         if verb == "watch" and event["stage"] == "ResponseStarted":
             self.watches[event["auditID"]] = informer
         elif verb == "watch":
@@ -270,6 +272,15 @@ class World:
         """The clique ID of each device in the node's slice, None for a device without one."""
         return [d.get("attributes", {}).get("cliqueID", {}).get("string")
                 for s in self.all(self.slices) if s["spec"].get("nodeName") == node and s["spec"]["driver"] == DRIVER for d in s["spec"].get("devices") or []]
+
+    def outdated(self, cd, workload):
+        """Pods that wait with a claim of a ComputeDomain that was deleted, and recreated with its name. Kubernetes can still create such a claim
+        shortly after, from a template in its cache. The plugin's message asks the owner to recreate the pod."""
+        domains, living = {d["metadata"]["uid"] for d in self.all(self.domains)}, self.domain(cd)
+        old = {owner["uid"] for claim in self.all(self.claims) for owner in claim["metadata"].get("ownerReferences") or []
+               for config in claim["spec"]["devices"].get("config") or []
+               if config.get("opaque", {}).get("parameters", {}).get("domainID", living and living["metadata"]["uid"]) not in domains}
+        return [p for p in self.workload_pods(workload) if living and alive(living) and alive(p) and not runs(p) and p["metadata"]["uid"] in old]
 
     def missing(self, cd, workload, replicas):
         """What is missing for a workload to run, None if nothing."""
