@@ -116,11 +116,13 @@ $(build)/image.oci.tar: $(build)/image.tar $(build)/image-$(other_arch).tar scri
 
 # While two clusters run, a test may wait long for a processor. The time limit is for tests that hang.
 patient := --timeout-multiplier 8
+# Some tests wait for programs that they start.
+more_jobs := --num-processes $(shell expr $$(nproc) + 2)
 
 unit: check-deps
 	@test/cluster/tools vale
 	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
-	meson test -C $(checked) $(patient) --print-errorlogs --suite unit --suite standin
+	meson test -C $(checked) $(patient) $(more_jobs) --print-errorlogs --suite unit --suite standin
 
 # Runs each fuzzer for a few seconds, and builds only the fuzzers. The loops of yyjson.h advance a null pointer before they check whether
 # there is an element. clang's check of pointer arithmetic has found nothing else here.
