@@ -231,8 +231,32 @@ static void cluster_free(struct source *s) {
         free(c);
 }
 
-/* The namespace of the context. */
-static char *context_namespace(const struct kubectl *k) {
+/* environment KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT of kubectl-compute_domains: both are set in a
+ * pod by the kubelet */
+/* environment POD_NAMESPACE of kubectl-compute_domains: the namespace in a pod, if the context has none;
+ * default: that of the service account */
+char *cluster_pod_namespace(const char *dir) {
+        _cleanup_(freep) char *token = xasprintf("%s/token", dir), *path = xasprintf("%s/namespace", dir);
+        const char *named = str_or(getenv("POD_NAMESPACE"), "");
+        char text[128] = "";
+        if (!*str_or(getenv("KUBERNETES_SERVICE_HOST"), "") ||
+            !*str_or(getenv("KUBERNETES_SERVICE_PORT"), "") || access(token, F_OK) < 0)
+                return NULL;
+        if (str_is_dns_label(named))
+                return xstrdup(named);
+        FILE *f = fopen(path, "re");
+        bool read = f && fgets(text, sizeof text, f);
+        if (f)
+                fclose(f);
+        struct str s = str_trim(str_from(text));
+        char *ns = read ? xstrndup(s.p, s.n) : NULL;
+        if (ns && !str_is_dns_label(ns))
+                free(TAKE(ns));
+        return ns;
+}
+
+/* The namespace of the context, or of the pod. */
+static char *own_namespace(const struct kubectl *k) {
         static const char *const args[] = { "config", "view", "--minify", "-o", "jsonpath={..namespace}" };
         const struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args), .limit = 64 << 10 };
         char *ns = NULL;
@@ -240,7 +264,8 @@ static char *context_namespace(const struct kubectl *k) {
         if (kubectl_run(k, &call, &ns, &e) == 0 && str_is_dns_label(ns))
                 return ns;
         free(ns);
-        return xstrdup("default");
+        ns = cluster_pod_namespace("/var/run/secrets/kubernetes.io/serviceaccount");
+        return ns ? ns : xstrdup("default");
 }
 
 int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, struct err *e) {
@@ -250,11 +275,10 @@ int cluster_open(const struct kubectl *k, const char *ns, struct source **ret, s
                 free(c);
                 return -1;
         }
-        c->ns = ns ? xstrdup(ns) : context_namespace(k);
-        c->source = (struct source){ .list = cluster_list,
-                                     .server_version = cluster_version,
-                                     .free = cluster_free,
-                                     .ns = c->ns };
+        c->ns = ns ? xstrdup(ns) : own_namespace(k);
+        c->source = (struct source){
+                .list = cluster_list, .server_version = cluster_version, .free = cluster_free, .ns = c->ns
+        };
         if (cluster_probe(c, e) < 0) {
                 cluster_free(&c->source);
                 return -1;

@@ -18,7 +18,7 @@ struct options options = { .output = "table" };
 
 const struct option options_common[] = {
         { "namespace", 'n', OPTION_TEXT, &options.ns, "NAMESPACE",
-          "namespace of the object; default: that of the context", true },
+          "namespace of the object; default: that of the context, or of the pod", true },
         { "all-namespaces", 'A', OPTION_BOOL, &options.all_namespaces, NULL,
           "show the ComputeDomains of all namespaces", false },
         { "output", 'o', OPTION_TEXT, &options.output, "FORMAT", "table or json", false },

@@ -142,6 +142,47 @@ static void an_error_of_kubectl_is_reported(void **state) {
         assert_false(has_folder());
 }
 
+static void assert_pod_namespace(const char *expected) {
+        _cleanup_(freep) char *ns = cluster_pod_namespace(tmp);
+        if (expected)
+                assert_string_equal(ns, expected);
+        else
+                assert_null(ns);
+}
+
+static void in_a_pod_its_namespace_is_used(void **state) {
+        (void)state;
+        unsetenv("POD_NAMESPACE");
+        tree_put(tmp, "token", "x");
+        tree_put(tmp, "namespace", " team-c\n");
+        unsetenv("KUBERNETES_SERVICE_HOST");
+        setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+        assert_pod_namespace(NULL);
+        setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1);
+        assert_pod_namespace("team-c");
+        setenv("POD_NAMESPACE", "team-d", 1);
+        assert_pod_namespace("team-d");
+        setenv("POD_NAMESPACE", "../x", 1);
+        assert_pod_namespace("team-c");
+        tree_put(tmp, "namespace", "a/b");
+        assert_pod_namespace(NULL);
+        unsetenv("POD_NAMESPACE");
+        unsetenv("KUBERNETES_SERVICE_HOST");
+        unsetenv("KUBERNETES_SERVICE_PORT");
+}
+
+static void without_a_service_account_no_namespace_is_used(void **state) {
+        (void)state;
+        setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1);
+        setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+        tree_put(tmp, "namespace", "team-c");
+        assert_pod_namespace(NULL);
+        tree_put(tmp, "token", "x");
+        assert_pod_namespace("team-c");
+        unsetenv("KUBERNETES_SERVICE_HOST");
+        unsetenv("KUBERNETES_SERVICE_PORT");
+}
+
 /* The guard ends kubectl, and removes the folder. */
 static void nothing_remains_after_the_tool_was_killed(void **state) {
         (void)state;
@@ -268,6 +309,8 @@ int main(void) {
                 T(an_api_server_that_does_not_answer_is_an_error),
                 T(a_page_that_is_too_large_is_read_in_parts),
                 T(kubectl_gets_the_options_of_the_user_and_refuses_writes),
+                T(in_a_pod_its_namespace_is_used),
+                T(without_a_service_account_no_namespace_is_used),
                 T(an_error_of_kubectl_is_reported),
                 T(nothing_remains_after_the_tool_was_killed),
                 T(a_call_returns_status_and_outputs),
