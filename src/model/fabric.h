@@ -34,7 +34,7 @@ extern const struct jd_field fabric_channel_fields[];
 /* An assignment of a node in an IMEX domain of the partition. */
 struct fabric_assignment {
         const char *node;
-        int64_t index, epoch; /* no other assignment in the partition ever has this epoch */
+        int64_t index, epoch; /* within a boot, no other assignment of the node ever has this epoch */
         const char *state;    /* the name of an enum fabric_state; NULL or "": active */
         /* Only the daemon with this claim may use the assignment, and only in this boot of the node. Both
          * members are absent while the assignment is reserved. */

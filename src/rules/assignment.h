@@ -6,8 +6,8 @@
  * daemon starts and stops IMEX. The controller may reuse an index only after proof that nothing runs with it.
  * So an assignment that is no longer wanted stays in the object as Leaving until there is proof.
  *
- * Each assignment has an epoch, a number that is never reused. The assignment names the claim and the boot ID
- * of the daemon that may use it. An epoch ends in one of these ways:
+ * Each assignment has an epoch, a number that its node never gets again within a boot. The assignment names
+ * the claim and the boot ID of the daemon that may use it. An epoch ends in one of these ways:
  *   - A daemon of the node reports that the epoch does not run there (`left`). The daemon that had the epoch
  *     reports this after it has stopped IMEX. Its successor reports it at once, because the kubelet can
  *     prepare the successor's claim only after it has unprepared the earlier claim.
