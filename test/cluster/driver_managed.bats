@@ -301,7 +301,7 @@ claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.statu
 	# For a claim without it, the scheduler reports that the channel is in use.
 	worker b second 0
 	eventually 30 event_contains Pod/b "cannot allocate all claims"
-	eventually 70 event_contains Pod/watcher "this node has no assignment in the IMEX domain of ComputeDomain '$ns/second'"
+	eventually 70 event_contains Pod/watcher "this claim has admin access, which brings no node into ComputeDomain '$ns/second'"
 	k -n "$ns" delete pod watcher a --wait=false
 	running b 90
 	has_channel b
