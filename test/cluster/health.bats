@@ -71,6 +71,7 @@ stays_healthy() {
 # bats test_tags=long
 # failure: IMEX of a node without pods of the ComputeDomain is killed -> the health does not change
 @test "in a standing domain only a node with pods of the ComputeDomain counts" {
+	load channels
 	load standing
 	nothing_left() { eventually 30 labels_gone && eventually 30 nothing_held; }
 	with_standing
