@@ -65,7 +65,7 @@ class Hit:
         return workload
 
     def delete(self, pod):
-        self.k.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{name(pod)}")
+        self.w.delete_pod(pod)
 
     def kill(self, pids, how=signal.SIGKILL):
         for pid in pids:

@@ -88,7 +88,6 @@ class Soak:
         self.threads = concurrent.futures.ThreadPoolExecutor(8)
         self.serial, self.agenda, self.order = itertools.count(1), [], itertools.count()
         self.start, self.controllers_stay, self.looked_at_claims = time.monotonic(), float("inf"), 0
-        self.recreated = set()  # UIDs of pods
         self.lease_excused_until = 0
         self.planned, self.backing_up = [], None
         world.imex_may_end = lambda node: any(s.fault in faults.ENDS_IMEX and node in s.hit.nodes for s in self.strikes)
@@ -256,10 +255,8 @@ class Soak:
             return
         for w, x in sorted(self.workloads.items()):
             for pod in self.w.outdated(x.cd, w):
-                if pod["metadata"]["uid"] not in self.recreated:
-                    self.recreated.add(pod["metadata"]["uid"])
-                    self.log(f"user deletes a pod with a claim of a deleted ComputeDomain: {pod['metadata']['name']}")
-                    self.w.k.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}")
+                self.log(f"user deletes a pod with a claim of a deleted ComputeDomain: {pod['metadata']['name']}")
+                self.w.delete_pod(pod)
 
     def state(self):
         """On kill -USR1: logs the conditions that it waits for."""

@@ -276,11 +276,17 @@ class World:
     def outdated(self, cd, workload):
         """Pods that wait with a claim of a ComputeDomain that was deleted, and recreated with its name. Kubernetes can still create such a claim
         shortly after, from a template in its cache. The plugin's message asks the owner to recreate the pod."""
-        domains, living = {d["metadata"]["uid"] for d in self.all(self.domains)}, self.domain(cd)
-        old = {owner["uid"] for claim in self.all(self.claims) for owner in claim["metadata"].get("ownerReferences") or []
-               for config in claim["spec"]["devices"].get("config") or []
-               if config.get("opaque", {}).get("parameters", {}).get("domainID", living and living["metadata"]["uid"]) not in domains}
-        return [p for p in self.workload_pods(workload) if living and alive(living) and alive(p) and not runs(p) and p["metadata"]["uid"] in old]
+        living = self.domain(cd)
+        if not living or not alive(living):
+            return []
+        uids = {d["metadata"]["uid"] for d in self.all(self.domains)}
+        old = {owner["uid"] for claim in self.all(self.claims) for config in claim["spec"]["devices"].get("config") or []
+               if config["opaque"]["parameters"].get("domainID") not in uids | {None}
+               for owner in claim["metadata"].get("ownerReferences") or []}
+        return [p for p in self.workload_pods(workload) if alive(p) and not runs(p) and p["metadata"]["uid"] in old]
+
+    def delete_pod(self, pod):
+        self.k.delete(f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{name(pod)}")
 
     def missing(self, cd, workload, replicas):
         """What is missing for a workload to run, None if nothing."""
