@@ -109,7 +109,7 @@ pages_for() {
 	eventually 30 domain_field_is d .status.nodesReady 4
 	eventually 30 condition_is d PeersConnected True
 	# A missing answer does not count as a rejected write.
-	[[ -z $(k -n "$ns" get events --field-selector reason=WriteFailed -o name) ]]
+	prints_nothing k -n "$ns" get events --field-selector reason=WriteFailed -o name
 	has_channel a
 	has_channel b
 	k -n "$ns" delete pods --all --wait=false >/dev/null

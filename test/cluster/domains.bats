@@ -25,8 +25,8 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	eventually 10 listed_are two "node-0 0 Ready,node-1 1 Ready"
 	[[ $(daemon_names) == "$before" ]]
 	[[ $(k -n "$driver_ns" get daemonsets -o name | sort | xargs) == "daemonset.apps/compute-domain-daemon daemonset.apps/compute-domains-kubelet-plugin" ]]
-	[[ -z $(k get computedomaincliques -A -o name) ]]
-	[[ -z $(k get resourceclaimtemplates -A -l resource.nvidia.com/computeDomainTarget=Daemon -o name) ]]
+	prints_nothing k get computedomaincliques -A -o name
+	prints_nothing k get resourceclaimtemplates -A -l resource.nvidia.com/computeDomainTarget=Daemon -o name
 	reported_of_both() { k -n "$ns" get events -o json | jq -e 'any(.items[]; .reason == "NodeJoined") and any(.items[]; .reason == "Ready")' >/dev/null; }
 	eventually 10 reported_of_both
 	# Other tools read this label: on the Pods at once, on the Nodes later.
@@ -35,7 +35,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	k -n "$ns" delete pods --all >/dev/null
 	eventually 30 daemons_idle $nodes
 	[[ $(daemon_names) == "$before" ]]
-	[[ -z $(k -n "$driver_ns" get pods -l "$uid_label" -o name) ]]
+	prints_nothing k -n "$driver_ns" get pods -l "$uid_label" -o name
 }
 
 # failure: four nodes change to the next ComputeDomain -> none joins it before it has left the first one

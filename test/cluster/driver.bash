@@ -165,7 +165,10 @@ no_daemons() {
 	prints_nothing k -n "$driver_ns" get pods,daemonsets -l $daemon_selector -o name && prints_nothing k get nodes -l $daemon_label -o name
 }
 
-slices_published() { [[ $(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name | wc -l) -eq $1 ]]; }
+slices_published() {
+	local slices
+	slices=$(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name) && [[ $(wc -w <<<"$slices") -eq $1 ]]
+}
 
 # Each test has its own namespace, and leaves nothing behind.
 ns_begin() {

@@ -219,7 +219,7 @@ waits_because() {
 	[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.phase}') == Pending ]] &&
 		[[ $(k -n "$ns" get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}') == *"$2"* ]]
 }
-claim_is_free() { [[ -z $(k -n "$ns" get resourceclaim "$1" -o jsonpath='{.status.allocation}') ]]; }
+claim_is_free() { prints_nothing k -n "$ns" get resourceclaim "$1" -o jsonpath='{.status.allocation}'; }
 
 # failure: several pods share one claim -> they share the channel, and a pod of another node waits with the
 #   reason
@@ -353,7 +353,7 @@ named_ports() { k -n "$driver_ns" get pod "$1" -o json | jq -r '[.spec.container
 	local answer
 	answer=$("$cluster/helm" test compute-domains --namespace "$driver_ns" --logs --timeout 120s)
 	[[ $answer == *"/dev/nvidia-caps-imex-channels/channel0: character device "* ]]
-	[[ -z $(k -n "$driver_ns" get computedomains -o name) ]]
+	prints_nothing k -n "$driver_ns" get computedomains -o name
 	k -n "$driver_ns" delete pod compute-domains-test-channel
 }
 

@@ -53,12 +53,13 @@ go_is_gone() {
 
 # go_daemons [NODE]: prints name, UID, restarts and image of each Pod of the Go driver's daemons, one per line. This
 # driver's daemons also have the label while they serve a ComputeDomain.
-go_daemons() {
+go_daemons() (
+	set -o pipefail
 	k -n $driver_ns get pods -l "$uid_label,app!=imex-daemon" ${1:+--field-selector "spec.nodeName=node-$1"} \
 		-o jsonpath='{range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[0].restartCount} {.spec.containers[0].image}{"\n"}{end}' | sort
-}
+)
 is_go() { [[ $(go_daemons "$1") == *"/dra-driver-nvidia-gpu:"* ]]; }
-no_go_daemon() { [[ -z $(go_daemons "$1") ]]; }
+no_go_daemon() { prints_nothing go_daemons "$@"; }
 # go_imex_pid NODE: prints the process ID of the nvidia-imex that the Go driver's daemon runs. Fails if none runs.
 go_imex_pid() {
 	local pod
@@ -66,4 +67,4 @@ go_imex_pid() {
 }
 # own_daemons_are NODES: exactly these nodes, "node-2 node-3", have a daemon of this driver that is not being deleted.
 own_daemons_are() { [[ $(reported_daemons | jq -r '[.[] | select(.deleted | not).node] | sort | join(" ")') == "$1" ]]; }
-label_gone() { [[ -z $(k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]; }
+label_gone() { prints_nothing k get node "node-$1" -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}"; }

@@ -100,7 +100,7 @@ rolled_out() {
 	checkpoint_has 0 "$(claim_uid one)" PrepareCompleted
 	[[ $(k get $class -o jsonpath='{.metadata.uid}') == "$uid" ]]
 	# The programs of the Go driver no longer exist, nor do their roles.
-	[[ -z $(k get clusterrole compute-domain-daemon-role --ignore-not-found -o name) ]]
+	prints_nothing k get clusterrole compute-domain-daemon-role --ignore-not-found -o name
 }
 
 # failure: daemons of the Go driver are killed or deleted -> they return with their index
@@ -285,13 +285,14 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 	k -n $ns delete computedomain again --timeout=60s
 	k -n $ns delete pod again
 	k -n $ns delete pod other
-	nothing_of_go() { [[ -z $(go_daemons) && -z $(k get daemonsets,resourceclaimtemplates -n $driver_ns -l $uid_label -o name) ]] && cliques_gone && labels_gone; }
+	nothing_of_go() { no_go_daemon && prints_nothing k get daemonsets,resourceclaimtemplates -n $driver_ns -l $uid_label -o name && cliques_gone && labels_gone; }
 	eventually 60 nothing_of_go
 	eventually 90 daemons_idle 4
 	worker next other 3
 	running next
 	has_channel next
-	[[ $(assignment 3) == */"$(domain_uid other)"/* && -z $(go_daemons) ]]
+	[[ $(assignment 3) == */"$(domain_uid other)"/* ]]
+	no_go_daemon
 	k -n $ns wait --for=condition=Ready computedomain/other --timeout=60s
 	eventually 20 eval '[[ $(condition other Ready reason) == AllNodesReady ]]'
 	k -n $ns delete pod next

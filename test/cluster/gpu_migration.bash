@@ -45,4 +45,7 @@ container_is() { k -n "$ns" get pod "$1" -o jsonpath='{.metadata.uid} {.status.c
 other_container() { [[ $(container_is "$1") != "$2" && $(k -n "$ns" get pod "$1" -o jsonpath='{.status.containerStatuses[0].ready}') == true ]]; }
 # prepared K N: the plugin of the node reports N prepared GPUs.
 prepared() { "$cluster/node" "$1" curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -q "^nvidia_dra_prepared_devices{.*device_type=\"gpu\".*} $2$"; }
-no_gpu_plugin() { [[ -z $(k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o json | jq '.items[].spec.containers[] | select(.name == "gpus")') ]]; }
+no_gpu_plugin() {
+	local containers
+	containers=$(k -n "$driver_ns" get pods -l app=compute-domain-kubelet-plugin -o jsonpath='{.items[*].spec.containers[*].name}') && [[ " $containers " != *' gpus '* ]]
+}

@@ -448,7 +448,7 @@ has_taints() { [[ $(taints_of "$1" "$2") == "$3" ]]; }
 	# The documentation describes this command for a repaired GPU.
 	k annotate resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 gpu.nvidia.com/clear-xids=true >/dev/null
 	running other 90
-	[[ -z $(k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[*].metadata.annotations}') ]]
+	prints_nothing k get resourceslices --field-selector spec.driver=gpu.nvidia.com,spec.nodeName=node-0 -o jsonpath='{.items[*].metadata.annotations}'
 }
 slice_uid() { k get resourceslices --field-selector "spec.driver=gpu.nvidia.com,spec.nodeName=node-$1" -o jsonpath='{.items[*].metadata.uid}'; }
 other_slice() { [[ -n $(slice_uid "$1") && $(slice_uid "$1") != "$2" ]]; }

@@ -29,7 +29,8 @@ setup() {
 teardown() { ns_end; }
 
 no_daemon_objects() {
-	[[ -z $(k get daemonsets,resourceclaimtemplates -A -o name | grep -E 'compute-?domain-daemon') ]] && no_daemons && labels_gone && cliques_gone
+	local names
+	names=$(k get daemonsets,resourceclaimtemplates -A -o name) && [[ ! $names =~ compute-?domain-daemon ]] && no_daemons && labels_gone && cliques_gone
 }
 host_metric() { "$cluster/node" "$1" curl -sf "http://$(k -n "$driver_ns" get pod "$(plugin_pod "$1")" -o jsonpath='{.status.podIP}'):8081/metrics" | grep -F "$2"; }
 host_state_is() { host_metric "$1" "nvidia_dra_compute_domain_host_imex_state{state=\"$2\"} 1" >/dev/null; }

@@ -179,15 +179,15 @@ refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 	worker fresh new 1
 	running fresh
 	has_channel fresh
-	[[ -z $(k get node node-1 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]
+	prints_nothing k get node node-1 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}"
 	worker after old 2
 	refuses after
-	[[ -z $(k get node node-2 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}") ]]
+	prints_nothing k get node node-2 -o "jsonpath={.metadata.labels.resource\.nvidia\.com/computeDomain}"
 
 	k -n "$ns" delete pod after before --wait=false
 	k -n "$ns" delete computedomain old --timeout=90s
 	eventually 60 nothing_of_daemons
-	[[ -z $(k get resourceclaimtemplates -A -l $daemon_selector -o name) ]]
+	prints_nothing k get resourceclaimtemplates -A -l $daemon_selector -o name
 }
 
 # bats test_tags=long
@@ -211,7 +211,7 @@ refuses() { eventually 90 event_contains "Pod/$1" "delete and recreate it"; }
 	k -n "$ns" get computedomain old -o yaml >"$BATS_TEST_TMPDIR/old.yaml"
 	k -n "$ns" delete pod after before --wait=false
 	k -n "$ns" delete computedomain old --timeout=90s
-	[[ -z $(k -n "$ns" get resourceclaimtemplates -o name) ]]
+	prints_nothing k -n "$ns" get resourceclaimtemplates -o name
 	# The same object is created again, with mode and finalizer. It counts as a new ComputeDomain.
 	k apply -f "$BATS_TEST_TMPDIR/old.yaml"
 	eventually 15 mode_is old driverManaged

@@ -101,6 +101,6 @@ no_warnings_about() {
 	for policy; do
 		generation=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.metadata.generation}')
 		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}'="$generation" "validatingadmissionpolicy/$policy"
-		[[ -z $(k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}') ]] || return 1
+		prints_nothing k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}' || return 1
 	done
 }

@@ -156,7 +156,7 @@ pod_policy_is() {
 	tenant implicit 0 "" "resources: {limits: {$channel: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-default-channel.nvidia.com gives a channel of a ComputeDomain"
 	pod_policy Deny
-	[[ -z $(k -n "$ns" get resourceclaims -o name) ]]
+	prints_nothing k -n "$ns" get resourceclaims -o name
 	k -n "$ns" delete pod implicit >/dev/null
 	forms_on 0
 }

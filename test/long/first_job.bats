@@ -72,5 +72,5 @@ log() { k -n "$ns" logs "$(k -n "$ns" get pods -l batch.kubernetes.io/job-comple
 	# The training has had an effect.
 	log 0 | awk '/^step 0: loss / { first = $4 } /^step 199: loss / { last = $4 } END { exit !(last < first / 10) }'
 	follow 3
-	[[ -z $(k -n "$ns" get computedomains,jobs,services -o name) ]]
+	prints_nothing k -n "$ns" get computedomains,jobs,services -o name
 }

@@ -49,7 +49,7 @@ spec:
 END
 }
 
-not_reserved() { [[ -z $(k -n "$ns" get resourceclaim by-name -o jsonpath='{.status.reservedFor}') ]]; }
+not_reserved() { prints_nothing k -n "$ns" get resourceclaim by-name -o jsonpath='{.status.reservedFor}'; }
 
 # failure: the kubelet forgets a claim that moves to another node -> its channel is free within a minute
 @test "a named claim that the kubelet forgot and that is used on another node releases its channel within a minute" {

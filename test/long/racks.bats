@@ -40,7 +40,7 @@ label_nodes() {
 }
 enable_racks() { k label namespace "$ns" resource.nvidia.com/rack-domains=enabled >/dev/null; }
 rack_ready() { [[ $(k -n "$1" get cd "$2" -o jsonpath='{.status.status}') == Ready ]]; }
-rack_gone() { [[ -z $(k -n "$1" get cd "$2" --ignore-not-found -o name) ]]; }
+rack_gone() { prints_nothing k -n "$1" get cd "$2" --ignore-not-found -o name; }
 rack_uid() { k -n "$1" get cd "$2" -o jsonpath='{.metadata.uid}'; }
 rack_note() { k -n "$1" get cd "$2" -o json | jq -r --arg key "resource.nvidia.com/rack-$3" '.metadata.annotations[$key] // ""'; }
 rack_note_is() { [[ $(rack_note "$1" "$2" "$3") == "$4" ]]; }

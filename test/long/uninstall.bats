@@ -30,7 +30,8 @@ follow() {
 }
 no_slices() { slices_published 0; }
 none_of_the_cluster() {
-	[[ -z $(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name | grep compute-domain) ]]
+	local names
+	names=$(k get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,deviceclasses -o name) && [[ $names != *compute-domain* ]]
 }
 no_driver_namespace() { ! k get namespace "$driver_ns" 2>/dev/null; }
 no_daemon_claims() {
@@ -52,7 +53,10 @@ no_daemon_claims() {
 	labels_gone
 	no_daemon_claims
 	follow '## What stays' 1
-	[[ -z $(k get nodes -l nvidia.com/gpu.clique -o name) && $(k get nodes -o json) != *resource.nvidia.com/* ]]
+	prints_nothing k get nodes -l nvidia.com/gpu.clique -o name
+	local nodes
+	nodes=$(k get nodes -o json)
+	[[ $nodes != *resource.nvidia.com/* ]]
 	[[ $("$cluster/node" 1 sh -c "ls $plugin_dir | xargs; ls /var/run/cdi") == 'checkpoint.json domains pu.lock registered unprepared-daemon-claims' ]]
 	follow '## Uninstall' 2
 	! k get computedomains -A || false
@@ -89,7 +93,7 @@ racks_exist() { [[ -n $(k -n "$driver_ns" get computedomains -l resource.nvidia.
 	eventually 60 no_slices
 	none_of_the_cluster
 	no_driver_namespace
-	[[ -z $(k get computedomains -A -o name) ]]
+	prints_nothing k get computedomains -A -o name
 }
 
 # failure: helm uninstall under pods -> daemons in use continue, also under the next release
@@ -103,7 +107,7 @@ racks_exist() { [[ -n $(k -n "$driver_ns" get computedomains -l resource.nvidia.
 	((SECONDS < begin + 120))
 	test -d "/proc/$pid"
 	has_channel w
-	[[ -z $(k -n "$driver_ns" get daemonsets -l $daemon_selector -o name) ]]
+	prints_nothing k -n "$driver_ns" get daemonsets -l $daemon_selector -o name
 	[[ $(k -n "$driver_ns" get pods -l $daemon_selector -o jsonpath='{.items[*].spec.nodeName}') == node-1 ]]
 	# The daemon may still write its report.
 	daemon_is_ready 1
@@ -121,7 +125,7 @@ racks_exist() { [[ -n $(k -n "$driver_ns" get computedomains -l resource.nvidia.
 	k -n "$ns" delete pod w --timeout=60s >/dev/null
 	k -n "$ns" delete computedomain d --timeout=60s >/dev/null
 	follow '## Without hooks' 1
-	[[ -z $(k -n "$driver_ns" get pods -l $daemon_selector -o name) ]]
+	prints_nothing k -n "$driver_ns" get pods -l $daemon_selector -o name
 	"$cluster/helm" uninstall compute-domains --namespace "$driver_ns" --no-hooks --wait --timeout 120s >/dev/null
 	k delete namespace "$driver_ns" --timeout=60s >/dev/null
 	no_driver_namespace
@@ -160,7 +164,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	follow '## Uninstall' 1
 	eventually 60 no_slices
 	eventually 60 no_slices_of_gpus
-	[[ -z $(k get deviceclasses -o name) ]]
+	prints_nothing k get deviceclasses -o name
 	no_gpu_files 1
 	[[ $("$cluster/node" 1 ls "$gpu_plugin_dir" | sed 's/^cdi-hook-[0-9a-f]*$/cdi-hook/' | xargs) == 'cdi-hook checkpoint.json pu.lock registered' ]]
 	with_driver 3 --set resources.gpus.enabled=true
@@ -197,7 +201,7 @@ no_slices_of_gpus() { slices_published 0 gpu.nvidia.com; }
 	k -n "$ns" delete computedomain d --wait=false >/dev/null
 	[[ $(k -n "$ns" get computedomain d -o jsonpath='{.metadata.finalizers}') == *resource.nvidia.com/computeDomain* ]]
 	follow '## When the controller was removed first' 1
-	[[ -z $(k get computedomains,computedomaincliques -A -o name) ]]
+	prints_nothing k get computedomains,computedomaincliques -A -o name
 	objects_gone
 	labels_gone
 }
