@@ -50,7 +50,7 @@ standins := $(addprefix $(build)/test/standin/,libcuda.so.1 libnvidia-ml.so.1 nv
 FUZZ_SECONDS ?= 60
 PART ?= $(patsubst test/long/%.bats,%,$(wildcard test/long/*.bats)) tagged gpu_kill_points emulated simulate channels daemons budget macos helm html
 
-.PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench bench-claims scale \
+.PHONY: all deps check-deps cross-deps plugin plugin-macos image image-$(own_arch) image-$(other_arch) check test long unit lint clang fuzz-test chart-test image-test cluster-test emulated-unit demo bench bench-claims scale \
 	fuzz soak agree simulate simulate-test simulate-long prove prove-test mutate channels-long daemons-long budget-long gpu-kill-points-long helm-long html-long matrix pictures page-picture reference clean \
 	actionlint release-test containerfile-context containerfile-test
 .DELETE_ON_ERROR:
@@ -119,10 +119,16 @@ patient := --timeout-multiplier 8
 # Some tests wait for programs that they start.
 more_jobs := --num-processes $(shell expr $$(nproc) + 2)
 
-unit: check-deps
-	@test/cluster/tools vale
-	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
+$(checked)/build.ninja: | check-deps
+	meson setup $(checked) --buildtype=debugoptimized $(sanitize)
+
+unit: $(checked)/build.ninja check-deps
 	meson test -C $(checked) $(patient) $(more_jobs) --print-errorlogs --suite unit --suite standin
+
+# Checks of texts and of the structure of the code.
+lint: $(checked)/build.ninja check-deps
+	@test/cluster/tools vale
+	meson test -C $(checked) $(patient) --print-errorlogs --suite lint
 
 # Runs each fuzzer for a few seconds, and builds only the fuzzers. The loops of yyjson.h advance a null pointer before they check whether
 # there is an element. clang's check of pointer arithmetic has found nothing else here.
@@ -153,8 +159,7 @@ endif
 
 # Only for the tests: larger and slower than the released image.
 .PHONY: $(checked)/image.tar
-$(checked)/image.tar: deps
-	@test -e $(checked)/build.ninja || meson setup $(checked) --buildtype=debugoptimized $(sanitize)
+$(checked)/image.tar: $(checked)/build.ninja deps
 	ninja -C $(checked) $(patsubst $(build)/%,%,$(programs))
 	scripts/image $(checked) $@
 
@@ -179,13 +184,13 @@ actionlint: check-deps
 	test/cluster/tools actionlint
 
 # clang, which builds the fuzzers, has warnings that gcc lacks.
-check: actionlint all unit chart-test clang
+check: actionlint all lint unit chart-test clang
 
 # Clusters mostly wait, so the other tests run at the same time with a lower priority. The unit tests have time limits of seconds, so
 # they run first and alone.
 test: all image-$(own_arch) unit
 	test/cluster/tools
-	BESIDE='nice make --no-print-directory fuzz-test chart-test image-test simulate-test prove-test' test/cluster/run-tests
+	BESIDE='nice make --no-print-directory lint fuzz-test chart-test image-test simulate-test prove-test' test/cluster/run-tests
 
 # The unit tests as programs of the other architecture. qemu also runs their children (scripts/emulate).
 emulated-unit:
