@@ -213,3 +213,14 @@ size_t kube_calls_send(const struct kube_calls_event *e) {
         }
         return sent;
 }
+
+size_t kube_calls_bookmark(int64_t version) {
+        char *text = xasprintf(
+                "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%lld\"}}}\n",
+                (long long)version);
+        size_t n = strlen(text), sent = 0;
+        for (size_t i = 0; i < n_watches; i++, sent += n)
+                watches[i].data(watches[i].u, text, n);
+        free(text);
+        return sent;
+}

@@ -60,3 +60,6 @@ struct kube_calls_event {
 };
 /* Sends the event to each watch that selects the object. Returns the number of bytes. */
 size_t kube_calls_send(const struct kube_calls_event *e);
+/* Sends a bookmark to each watch, which has received all changes up to `version`. Returns the number
+ * of bytes. */
+size_t kube_calls_bookmark(int64_t version);
