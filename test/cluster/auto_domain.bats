@@ -43,7 +43,6 @@ labelled_is_changed() { labelled probe | tried | jq -e '.spec.resourceClaims | l
 
 # claim_of POD: prints the name of the claim that the policy has added.
 claim_of() { k -n "$ns" get pod "$1" -o json | jq -r '.spec.resourceClaims[] | select(.name == "auto-domain").resourceClaimName'; }
-has_domain() { k -n "$ns" get computedomain "$1" >/dev/null 2>&1; }
 # owner_of DOMAIN: prints "<kind> <name>".
 owner_of() { k -n "$ns" get computedomain "$1" -o json | jq -r '.metadata.ownerReferences | map("\(.kind) \(.name)") | join(",")'; }
 no_domains() { prints_nothing k -n "$ns" get computedomains,resourceclaims -o name; }
@@ -97,38 +96,39 @@ created() { [[ $(pods_of "$1" | wc -l) == "$2" ]]; }
 
 # failure: the owner of labelled pods has a long name with dots -> policy and controller give the same name
 @test "the policy and the controller give the same name" {
-	local long name uid owner pods=() pod i=0
+	local long name uid owner first= pod i=0 yaml=$BATS_TEST_TMPDIR/pods.yaml claims
+	one() { # one LABELS NAME [METADATA]
+		echo ---
+		also=$1 labelled "${@:2}"
+	}
 	long=$(printf 'abcdefg.%.0s' {1..30})z # 241 bytes
 	# Any object can be the controlling owner of a pod.
 	for name in short a.b-c.d "${long:0:48}x" "${long:0:47}" "$long"; do
 		uid=$(k -n "$ns" create configmap "$name" -o jsonpath='{.metadata.uid}')
 		owner="ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: \"$name\", uid: $uid, controller: true}]"
 		((i += 1))
-		labelled "of-$i" "$owner" | k -n "$ns" create -f - >/dev/null
-		pods+=("of-$i")
-		for pod in "set-$i" "set-$i-2"; do also='leaderworkerset.sigs.k8s.io/name: set' labelled "$pod" "$owner" | k -n "$ns" create -f - >/dev/null; done
-		pods+=("set-$i" "set-$i-2")
-	done
-	owner="ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: short, uid: $(k -n "$ns" get configmap short -o jsonpath='{.metadata.uid}'), controller: true}]"
-	for name in set-x set-7x other-1 set2-1; do
-		also='leaderworkerset.sigs.k8s.io/name: set' labelled "$name" "$owner" | k -n "$ns" create -f - >/dev/null
-		pods+=("$name")
-	done
-	labelled alone | k -n "$ns" create -f - >/dev/null
-	also='leaderworkerset.sigs.k8s.io/name: alone.with' labelled alone.with-1 | k -n "$ns" create -f - >/dev/null
-	also='jobset.sigs.k8s.io/jobset-name: without-uid' labelled one-label | k -n "$ns" create -f - >/dev/null
-	labelled not-controlled "${owner/, controller: true/}" | k -n "$ns" create -f - >/dev/null
-	pods+=(alone alone.with-1 one-label not-controlled)
-	for pod in "${pods[@]}"; do
-		name=$(claim_of "$pod")
-		echo "$pod: $name"
-		[[ $name == auto-* ]]
-		eventually 15 has_domain "$name"
-	done
-	[[ $(claim_of set-3) == auto-set-3-group && $(claim_of set-3-2) == auto-set-3-group && $(claim_of alone) == auto-alone-pod ]]
-	[[ $(claim_of of-4) == "auto-$(tr . - <<<"${long:0:47}")-"???????? ]]
-	# No other ComputeDomains exist.
-	[[ $(for pod in "${pods[@]}"; do claim_of "$pod"; done | sort -u) == $(k -n "$ns" get computedomains -o json | jq -r '.items[].metadata.name' | sort) ]]
+		first=${first:-$owner}
+		one '' "of-$i" "$owner"
+		for pod in "set-$i" "set-$i-2"; do one 'leaderworkerset.sigs.k8s.io/name: set' "$pod" "$owner"; done
+	done >"$yaml"
+	{
+		for pod in set-x set-7x other-1 set2-1; do one 'leaderworkerset.sigs.k8s.io/name: set' "$pod" "$first"; done
+		one '' alone
+		one 'leaderworkerset.sigs.k8s.io/name: alone.with' alone.with-1
+		one 'jobset.sigs.k8s.io/jobset-name: without-uid' one-label
+		one '' not-controlled "${first/, controller: true/}"
+	} >>"$yaml"
+	k -n "$ns" create -f "$yaml" >/dev/null
+	claims=$(k -n "$ns" get pods -o json | jq -r '.items[] | [.metadata.name] + [.spec.resourceClaims[] | select(.name == "auto-domain").resourceClaimName] | join(" ")')
+	echo "$claims"
+	[[ $(wc -l <<<"$claims") == 23 ]]
+	# No other ComputeDomains are created.
+	domains_are() { [[ $(k -n "$ns" get computedomains -o json | jq -r '.items[].metadata.name' | sort) == "$1" ]]; }
+	eventually 30 domains_are "$(cut -d' ' -f2 <<<"$claims" | sort -u)"
+	grep -qx 'set-3 auto-set-3-group' <<<"$claims"
+	grep -qx 'set-3-2 auto-set-3-group' <<<"$claims"
+	grep -qx 'alone auto-alone-pod' <<<"$claims"
+	grep -qxE "of-4 auto-$(tr . - <<<"${long:0:47}")-.{8}" <<<"$claims"
 }
 
 # bats test_tags=long

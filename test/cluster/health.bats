@@ -49,8 +49,6 @@ stays_healthy() {
 	kill_in_pod "$driver_ns" "$(daemon_pod 1)" nvidia-imex
 	eventually 10 health_is d-0 Unhealthy "node-0: IMEX is not connected to node-1, so"
 	eventually 10 health_is d-1 Unhealthy "node-1: IMEX daemon is "
-	# The kubelet drops a report after 30 s.
-	for_seconds 35 health_is d-0 Unhealthy "node-1"
 	knob 1 REFUSE_START=
 	eventually 60 healthy d-0 d-1
 }
@@ -95,6 +93,8 @@ stays_healthy() {
 	knob 1 REFUSE_START="out of order"
 	kill_in_pod "$driver_ns" "$(daemon_pod 1)" nvidia-imex
 	eventually 10 health_is d-0 Unhealthy "node-0: IMEX is not connected to node-1, so"
+	# The kubelet drops a report after 30 s.
+	for_seconds 35 health_is d-0 Unhealthy "node-1"
 	knob 1 REFUSE_START=
 	eventually 60 healthy d-0 d-1
 }
