@@ -241,7 +241,7 @@ html-long: all
 # Fifty ComputeDomains after each other on the same nodes and addresses; `make test` has four.
 daemons-long: all
 	HANDOVERS=50 STANDIN_BUILD=$(abspath $(build)/test/standin) DAEMON=$(abspath $(build)/src/daemon/compute-domain-daemon) \
-		bats -f "domains follow each other|with one port" test/standin/daemons.bats
+		bats --filter-tags handovers test/standin/daemons.bats
 
 # The requests and bytes of the controller with 100,000 nodes; `make test` has 1,000.
 budget-long: all

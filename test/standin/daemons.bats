@@ -121,6 +121,7 @@ hand_over() {
 }
 
 # failure: nodes change their IMEX domain one after the other -> no IMEX meets a peer with another node list
+# bats test_tags=handovers
 @test "nodes change their domain one after the other: no IMEX meets a peer with another node list" {
         hand_over 28001 1
         if mismatch; then false; fi
@@ -129,6 +130,7 @@ hand_over() {
 # A node that is still in the old domain connects to the node that has left it, and is blocked there as long as the old domain exists.
 # Separate ports for the domains prevent that. The new domain is still complete, because it gets no address too early.
 # failure: all IMEX domains use the same port -> each new one is complete
+# bats test_tags=handovers
 @test "each new domain is complete, even if all domains use the same port" {
         hand_over 28001 0
 }
