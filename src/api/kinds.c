@@ -255,6 +255,11 @@ int64_t plugin_pod_ready_since(const struct plugin_pod *p) {
         return c && !p->o.meta.deleted ? c->since : 0;
 }
 
+int64_t plugin_pod_initialized_at(const struct plugin_pod *p) {
+        const struct condition *c = condition_true(p->conditions, p->n_conditions, "Initialized");
+        return c ? c->since : 0;
+}
+
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b) {
         if (a && !plugin_pod_reports(a))
                 a = NULL;

@@ -152,6 +152,9 @@ bool plugin_pod_reports(const struct plugin_pod *p);
 bool plugin_pod_ended(const struct plugin_pod *p);
 /* Returns since when the Pod has been Ready, in seconds since 1970; 0: it is not Ready. */
 int64_t plugin_pod_ready_since(const struct plugin_pod *p);
+/* Returns when the init containers of the Pod had ended, in seconds since 1970; 0: unknown. After that, the
+ * Pod has run on its node, even if it is not Ready now. */
+int64_t plugin_pod_initialized_at(const struct plugin_pod *p);
 /* Returns the one of two Pods on a node that reports the state of the host's IMEX; NULL: neither reports it.
  * If both report it, returns the newer Pod. `a` and `b` may be NULL. */
 const struct plugin_pod *plugin_pod_choose(const struct plugin_pod *a, const struct plugin_pod *b);

@@ -373,7 +373,7 @@ static bool fabrics_add_stating(void *u, const struct kube_object *o) {
         size_t n = k->n_nodes;
         fabrics_add_node(k, s->node);
         if (k->n_nodes > n)
-                k->nodes[n].stated = o->meta.created;
+                k->nodes[n].stated = records_plugin_start(k->c, s->node, o->meta.created);
         return true;
 }
 

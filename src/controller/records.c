@@ -17,8 +17,7 @@
 
 static const char *const names[KEY_KINDS] = {
         [KEY_DOMAIN] = "domain",   [KEY_NODE] = "node",     [KEY_RACK] = "rack", [KEY_FABRIC] = "fabric",
-        [KEY_DAEMONS] = "daemons", [KEY_SHARED] = "shared", [KEY_AUTO] = "auto",
-        [KEY_CLAIM] = "claim",
+        [KEY_DAEMONS] = "daemons", [KEY_SHARED] = "shared", [KEY_AUTO] = "auto", [KEY_CLAIM] = "claim",
 };
 
 const char *key_kind_name(enum key_kind kind) {
@@ -336,6 +335,21 @@ const char *records_node_rack(const struct controller *c, const char *node) {
         const struct slice *newest = NULL;
         kube_informer_each_at(c->caches.slices, CONTROLLER_BY_NODE, node, choose_rack_slice, &newest);
         return newest ? slice_rack(newest) : NULL;
+}
+
+static bool find_plugin_start(void *u, const struct kube_object *o) {
+        int64_t *first = u, at = plugin_pod_initialized_at((const struct plugin_pod *)o);
+        if (at && at < *first)
+                *first = at;
+        return true;
+}
+
+int64_t records_plugin_start(const struct controller *c, const char *node, int64_t published) {
+        int64_t first = published;
+        if (c->caches.plugins)
+                kube_informer_each_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, node, find_plugin_start,
+                                      &first);
+        return first;
 }
 
 /* ---- what is remembered of a ComputeDomain or Node ---- */

@@ -90,9 +90,9 @@ struct controller_domain {
         struct kube_call *asking_claim;
         const struct plan_claim_holder *claim_holder; /* another claim with that name; NULL: none known */
         struct arena *claim_holder_arena;
-        int64_t ending_since;     /* since when it has been ending, as far as known; 0: it is not ending */
-        bool was_held;            /* the ComputeDomain was deleted, and the finalizer of another controller
-                                     kept it */
+        int64_t ending_since; /* since when it has been ending, as far as known; 0: it is not ending */
+        bool was_held;        /* the ComputeDomain was deleted, and the finalizer of another controller
+                                 kept it */
         struct shortage_memory shortage;
         int64_t shortage_looked;         /* when the facts for it were looked at last; 0: never */
         struct cd_condition shortage_is; /* the result; reason NULL: nothing to report */
@@ -181,22 +181,22 @@ struct controller_memory {
         struct first_seen *reporting; /* nodes whose plugin has reported its channels to this process;
                                          forgotten only with the Nodes */
         struct first_seen *releasing; /* entries of fabric objects that are being released, see fabrics.c */
-        struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
+        struct first_seen *empty;     /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct controller_paused *paused; /* keys with removals that are paused until no cache is stale */
         struct controller_written *written;
         struct controller_deleted_fabric *deleted_fabrics; /* as the cache had them last */
         struct controller_restored_fabric *restored_fabrics;
         struct controller_removal *removals;
         struct controller_domain *domains;
-        int64_t shared_refused; /* when the API server dropped a field of the shared device; 0: never */
+        int64_t shared_refused;    /* when the API server dropped a field of the shared device; 0: never */
         unsigned shared_conflicts; /* of creations of its ResourceSlice, in a row */
         int64_t api_asked; /* when the API server was asked for the best version of resource.k8s.io; 0: never
                             */
         struct kube_call *api_call; /* this question; NULL: none is in flight */
-        unsigned shared_was;    /* enum shared_device_state of the last pass */
-        size_t shared_nodes;    /* Nodes in the cache with the label CD_LABEL_SHARED */
-        unsigned reach_was;     /* enum shared_claim_reach of the last pass */
-        int64_t unreached;      /* since when no Node has the label; 0: one has it, or it is not known */
+        unsigned shared_was;        /* enum shared_device_state of the last pass */
+        size_t shared_nodes;        /* Nodes in the cache with the label CD_LABEL_SHARED */
+        unsigned reach_was;         /* enum shared_claim_reach of the last pass */
+        int64_t unreached;          /* since when no Node has the label; 0: one has it, or it is not known */
         struct first_seen *brought; /* "<node>/<rack>": the rack got its first ComputeDomain because of this
                                        node */
         struct first_seen *undone; /* allocations and reservations that others removed, see shared_claims.c */
@@ -296,6 +296,10 @@ const char *records_node_clique(const struct controller *c, const char *node);
  * slice without devices, and its plugin's restart may delete the slice. NULL: not known. */
 const char *records_last_clique(const struct controller *c, const char *node);
 const char *records_node_rack(const struct controller *c, const char *node); /* NULL: no slice has a rack */
+/* Returns when the plugin of a node started at the latest, in seconds since 1970. `published`: when the
+ * node's slice was created. It can be later, because a restore of etcd removes slices, and plugins create
+ * them again. */
+int64_t records_plugin_start(const struct controller *c, const char *node, int64_t published);
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Returns the fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */
 const struct compute_domain_fabric *records_fabric(const struct controller *c, const char *clique);

@@ -164,8 +164,7 @@ static void add_condition(struct work *w, const char *type, const char *reason, 
 
 /* ---- a table that may have been lost ---- */
 
-/* Its plugin published the slice long before the object was created, so there may have been an earlier
- * object. */
+/* Its plugin ran long before the object was created, so there may have been an earlier object. */
 static bool is_older(const struct channels_node *x, const struct compute_domain_fabric *old) {
         return x->states && x->stated && old->o.meta.created - x->stated > CHANNELS_NEW_S;
 }

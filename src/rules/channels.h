@@ -15,7 +15,7 @@
  * - A new table assigns and frees nothing for a minute after a Node was deleted. On such a node, containers
  *   may still run with channels that no report names, and the new table does not list the Node as a member.
  *   If no controller remembers the previous table, the deleted Nodes are unknown. In this case, a table that
- *   is younger than its Nodes assigns and frees nothing in its first minute.
+ *   is younger than the plugins of its Nodes assigns and frees nothing in its first minute.
  * - An entry is `releasing` before it is freed, and plugins refuse it. An entry becomes releasing when its
  *   owner is deleted, or when its owner does not need it and no channel is free. It is removed when all of
  *   this holds: a minute has passed; the API server has confirmed that no claim names the owner; and each
@@ -50,8 +50,8 @@ enum {
         CHANNELS_SETTLED_S = 30,
         CHANNELS_RETRY_S = 60, /* the pause before the Leases are listed again */
         CHANNELS_EMPTY_S = 24 * 3600,
-        /* the maximum time from the creation of the first ResourceSlice of a new partition to the creation of
-         * its fabric object */
+        /* the maximum time from the start of the first plugin of a new partition to the creation of its
+         * fabric object */
         CHANNELS_NEW_S = 60
 };
 
@@ -61,7 +61,8 @@ struct channels_node {
         const char *name;
         bool gone;        /* nothing can run on it: it is out of service, or has had no Node for a minute */
         bool states;      /* its ResourceSlice states this partition */
-        int64_t stated;   /* when that slice was created; 0: unknown */
+        int64_t stated;   /* when that slice was created, or when its plugin started, if that was earlier; 0:
+                             unknown */
         bool moved;       /* its slice states another partition, or none */
         bool marked;      /* the annotation CD_ANNOTATION_CLIQUE of the Node names this partition */
         bool is_ready;    /* the Node is Ready, so it may be useful to read its Lease */

@@ -208,9 +208,9 @@ enum channels_pod channels_step(const char *node, const char *name, bool heard, 
         if (heard && !streq(pod->condition, status))
                 world_patch(
                         K_POD, pod, true,
-                        "{'status':{'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'%s'}]"
-                        "}}",
-                        status, channels_now_text(ahead_s));
+                        "{'status':{'conditions':[{'type':'Ready','status':'%s','lastTransitionTime':'%s'},"
+                        "{'type':'Initialized','status':'True','lastTransitionTime':'%s'}]}}",
+                        status, channels_now_text(ahead_s), version_str(pod, "/metadata/creationTimestamp"));
         return CHANNELS_POD_STAYS;
 }
 

@@ -27,6 +27,7 @@ struct world {
         const char *held;
         const char *also_held; /* by the report of another Pod of the plugin; NULL: there is none */
         const char *pod_node;  /* the node of the plugin's Pods */
+        const char *started;   /* when the plugin's Pods started; NULL: unknown */
         char created[4096], patched[1 << 17]; /* bodies of the last writes of the object */
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
         bool is_cut;        /* the kubelet does not reach the API server */
@@ -62,7 +63,10 @@ static char *items_of(void *u, const char *path) {
                 "\\\":{\\\"uid\\\":\\\"%s\\\",\\\"channelCount\\\":4,\\\"held\\\":{%s}}}\"}},"
                 "\"spec\":{\"nodeName\":\"%s\"},\"status\":{\"phase\":\"Running\","
                 "\"conditions\":[{\"type\":\"Ready\","
-                "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}]}}";
+                "\"status\":\"True\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"},"
+                "{\"type\":\"Initialized\",\"status\":\"%s\",\"lastTransitionTime\":\"%s\"}]}}";
+        const char *is_started = w->started ? "True" : "False",
+                   *started = str_or(w->started, "2025-01-01T00:00:00Z");
         if (fake_has(path, "/nodes"))
                 return xasprintf("{\"metadata\":{\"name\":\"n1\",\"uid\":\"n\",\"resourceVersion\":\"1\"},"
                                  "\"spec\":{%s},"
@@ -70,16 +74,16 @@ static char *items_of(void *u, const char *path) {
                                  str_or(w->node_spec, ""));
         if (fake_has(path, "/pods") && fake_has(path, "plugin")) {
                 const char *object = w->channels ? OBJECT : "";
-                char *text = xasprintf(pod, "p", "p", object, w->held, w->pod_node);
+                char *text = xasprintf(pod, "p", "p", object, w->held, w->pod_node, is_started, started);
                 if (!w->also_held)
                         return text;
-                _cleanup_(freep) char *p = text,
-                                      *q = xasprintf(pod, "q", "q", object, w->also_held, w->pod_node);
+                _cleanup_(freep) char *p = text, *q = xasprintf(pod, "q", "q", object, w->also_held,
+                                                                w->pod_node, is_started, started);
                 return xasprintf("%s,%s", p, q);
         }
         if (fake_has(path, "/resourceslices"))
                 return xstrdup("{\"metadata\":{\"name\":\"s\",\"uid\":\"s\",\"resourceVersion\":\"1\","
-                               "\"annotations\":{"
+                               "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"annotations\":{"
                                "\"" CD_ANNOTATION_CLIQUE "\":\"" CLIQUE
                                "\"}},\"spec\":{\"driver\":\"" CD_DRIVER
                                "\",\"nodeName\":\"n1\",\"devices\":[{\"name\":\"channel-0\",\"attributes\":{"
@@ -195,6 +199,28 @@ static void a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflic
         assert_int_equal(w->n_patched, 2); /* no further change */
 }
 
+/* failure: etcd loses slices and fabric object, and a Node is deleted -> no channel for a minute [etcd] */
+static void a_table_that_is_younger_than_a_plugin_assigns_nothing_in_its_first_minute(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN;
+        w->claims = A_CLAIM(OWN);
+        w->started = "2025-12-31T23:58:59Z"; /* the slice is as old as the table */
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patched);
+        assert_non_null(strstr(w->patched, "\"channels\":[]"));
+        assert_non_null(strstr(w->patched, FABRIC_CHANNELS_INCOMPLETE));
+}
+
+static void a_table_of_new_plugins_does_not_wait(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN;
+        w->claims = A_CLAIM(OWN);
+        w->started = "2025-12-31T23:59:00Z";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patched);
+        assert_non_null(strstr(w->patched, "{\"id\":1,\"owner\":"));
+}
+
 /* failure: a claim is for the shared channel -> no assigned channel is reserved for it */
 static void a_claim_for_the_shared_channel_gets_no_assigned_channel(void **state) {
         struct world *w = *state;
@@ -219,7 +245,8 @@ static int64_t missing_s(const struct world *w) {
         return first_seen_left(w->l.c.memory.missing_nodes, "", 60, clock_mono_s());
 }
 
-/* failure: a controller starts after a Node was deleted -> a plugin's Pod shows that containers may run [etcd] */
+/* failure: a controller starts after a Node was deleted -> a plugin's Pod shows that containers may run
+ * [etcd] */
 static void the_plugin_of_a_deleted_node_shows_that_containers_may_still_run(void **state) {
         struct world *w = *state;
         w->pod_node = "n2";
@@ -354,6 +381,11 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(
                         a_partition_gets_its_object_and_a_domain_its_channel_after_a_conflict, setup,
                         leading_teardown),
+                cmocka_unit_test_setup_teardown(
+                        a_table_that_is_younger_than_a_plugin_assigns_nothing_in_its_first_minute, setup,
+                        leading_teardown),
+                cmocka_unit_test_setup_teardown(a_table_of_new_plugins_does_not_wait, setup,
+                                                leading_teardown),
                 cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_no_assigned_channel,
                                                 setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup,
