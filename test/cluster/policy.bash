@@ -97,10 +97,11 @@ begins() {
 
 # no_warnings_about POLICY...: the API server has checked the expressions of the policies, and reports no warnings.
 no_warnings_about() {
-	local policy generation
+	local policy generation warnings
 	for policy; do
 		generation=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.metadata.generation}')
 		k wait --timeout=60s --for=jsonpath='{.status.observedGeneration}'="$generation" "validatingadmissionpolicy/$policy"
-		prints_nothing k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}' || return 1
+		warnings=$(k get validatingadmissionpolicy "$policy" -o jsonpath='{.status.typeChecking.expressionWarnings}')
+		[[ -z $warnings ]] || return 1
 	done
 }

@@ -23,8 +23,9 @@ render() {
 # The policy for daemon devices of an installed driver would deny some requests before the policies under test. It
 # only audits here.
 installed_policy() {
-	prints_nothing k get validatingadmissionpolicybinding compute-domains-daemon-claims --ignore-not-found -o name ||
-		k patch validatingadmissionpolicybinding compute-domains-daemon-claims --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}"
+	local binding
+	binding=$(k get validatingadmissionpolicybinding compute-domains-daemon-claims --ignore-not-found -o name)
+	[[ -z $binding ]] || k patch validatingadmissionpolicybinding compute-domains-daemon-claims --type=merge -p "{\"spec\": {\"validationActions\": [\"$1\"]}}"
 }
 
 setup_file() {
