@@ -122,11 +122,11 @@ more_jobs := --num-processes $(shell expr $$(nproc) + 2)
 $(checked)/build.ninja: | check-deps
 	meson setup $(checked) --buildtype=debugoptimized $(sanitize)
 
-unit: $(checked)/build.ninja check-deps
+unit: $(checked)/build.ninja
 	meson test -C $(checked) $(patient) $(more_jobs) --print-errorlogs --suite unit --suite standin
 
 # Checks of texts and of the structure of the code.
-lint: $(checked)/build.ninja check-deps
+lint: $(checked)/build.ninja
 	@test/cluster/tools vale
 	meson test -C $(checked) $(patient) --print-errorlogs --suite lint
 
