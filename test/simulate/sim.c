@@ -88,12 +88,12 @@ int fsync(int fd) {
 
 int rename(const char *from, const char *to) {
         note_change();
-        return (int)syscall(SYS_rename, from, to);
+        return (int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to);
 }
 
 int unlink(const char *path) {
         note_change();
-        return (int)syscall(SYS_unlink, path);
+        return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
 int unlinkat(int folder, const char *path, int flags) {
@@ -103,7 +103,7 @@ int unlinkat(int folder, const char *path, int flags) {
 
 int rmdir(const char *path) {
         note_change();
-        return (int)syscall(SYS_rmdir, path);
+        return (int)syscall(SYS_unlinkat, AT_FDCWD, path, AT_REMOVEDIR);
 }
 
 int remove(const char *path) {
@@ -113,7 +113,7 @@ int remove(const char *path) {
 
 int mkdir(const char *path, mode_t mode) {
         note_change();
-        return (int)syscall(SYS_mkdir, path, mode);
+        return (int)syscall(SYS_mkdirat, AT_FDCWD, path, mode);
 }
 
 int fchmod(int fd, mode_t mode) {
