@@ -275,6 +275,7 @@ claiming() { jq -r '[(.spec.initContainers // [])[], .spec.containers[]] | map(s
 quota_counts() { [[ $(k -n "$ns" get quota domains -o json | jq -r '.status.used["count/computedomains.resource.nvidia.com"]') == 1 ]]; }
 
 # failure: a tenant copies a labelled pod of another namespace -> it gets its own channel [tenants]
+# bats test_tags=long
 @test "pods with the same name in two namespaces get two ComputeDomains and two channels" {
 	local other=$ns-other left right
 	k create namespace "$other" >/dev/null

@@ -39,7 +39,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 }
 
 # failure: four nodes change to the next ComputeDomain -> none joins it before it has left the first one
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "four nodes change from one ComputeDomain to the next at once, and no node joins it before it has left the first one" {
 	domain first
 	domain second
@@ -83,7 +83,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 	! grep -i "map mismatch" "$BATS_TEST_TMPDIR/logs" || false
 }
 
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "a ComputeDomain grows and shrinks, and the nodes that stay keep their index and their IMEX" {
 	domain grows
 	worker a grows 0
@@ -132,6 +132,7 @@ daemon_names() { reported_daemons | jq -r '[.[].name] | sort | join(" ")'; }
 }
 
 # failure: the fabric object is deleted under pods -> no IMEX and no index changes [etcd]
+# bats test_tags=long
 @test "the fabric object is deleted under pods: no IMEX and no index changes" {
 	domain kept
 	worker a kept 0

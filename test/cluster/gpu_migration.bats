@@ -38,6 +38,7 @@ teardown() { ns_end; }
 # read.
 # failure: helm upgrade replaces the Go driver under GPU pods -> they continue, and releases read the
 #   checkpoint
+# bats test_tags=long
 @test "a released Go driver and a build of its main branch are replaced under running pods, and the checkpoint becomes one that releases read" {
 	local layouts=(released main) k pod
 	local -A was uuid

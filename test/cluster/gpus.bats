@@ -352,6 +352,7 @@ end_container() {
 node_has_event() { k -n default get events --field-selector "involvedObject.kind=Node,involvedObject.name=node-0,reason=$1" -o name | grep -q .; }
 device_plugin_metric() { "$cluster/node" 0 curl -s "http://$(k -n "$driver_ns" get pod "$(plugin_pod 0)" -o jsonpath='{.status.podIP}'):8080/metrics" | grep -qx "nvidia_dra_gpu_device_plugin_active $1"; }
 # failure: a device plugin offers the node's GPUs too -> an Event of the Node and a metric report it
+# bats test_tags=long
 @test "a device plugin that offers the same GPUs is reported by an Event of the Node and a metric, and so is its end" {
 	k -n default delete events --all >/dev/null # Events of an earlier file must not count
 	eventually 20 device_plugin_metric 0

@@ -39,6 +39,7 @@ stays_healthy() {
 }
 
 # failure: IMEX of a node is killed -> its pods and those of its peers show this within 5 s
+# bats test_tags=long
 @test "the status of a pod shows within seconds that its IMEX has lost a peer, and recovers" {
 	knob 0 RECONNECT_MS=2000 # otherwise it tries again after 15, 31 and 62 s
 	formed d 0 1

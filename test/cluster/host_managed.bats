@@ -80,7 +80,7 @@ restart_plugin() {
 	done
 }
 
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "host IMEX is stopped under a running pod: nothing restarts it, no pod restarts, and metric, Node Event and annotation show it" {
 	domain train
 	worker a train 1

@@ -103,7 +103,7 @@ nothing_of_daemons() { no_daemons && labels_gone && cliques_gone; }
 # mode_is DOMAIN MODE: the mode that is recorded for the ComputeDomain.
 mode_is() { domain_field_is "$1" '.metadata.annotations.resource\.nvidia\.com/imex-mode' "$2"; }
 
-# bats test_tags=matrix
+# bats test_tags=matrix,long
 @test "the documented migration procedure, to host-managed and back to driver-managed" {
 	domain_manifest | k apply -f -
 	workload_manifest | k apply -f -

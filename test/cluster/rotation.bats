@@ -92,6 +92,7 @@ failed_since() {
 complaints() { grep -E '(^|\] )[WEF][0-9]{4} '; }
 
 # failure: the cluster's CA and the tokens are replaced -> all programs continue without a restart
+# bats test_tags=long
 @test "the API server's certificate authority and the tokens of pods are replaced" {
 	local since audit log before pods pids expired restarting=()
 	domain d

@@ -21,6 +21,7 @@ teardown() {
 }
 pool=6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e90
 
+# bats test_tags=long
 @test "all channels are in use: an admin sees the users, and a viewer the possible causes" {
 	local i
 	other=$ns-other
