@@ -108,16 +108,11 @@ static void show(struct buf *out, yyjson_val *v) {
                 buf_addf(out, "%.*s%s", n > SHOWN ? SHOWN : (int)n, json, n > SHOWN ? "..." : "");
 }
 
-static const char *last_of(const char *path) {
-        const char *dot = strrchr(path, '.');
-        return dot ? dot + 1 : path;
-}
-
 /* Member `key` of some metadata. */
 static bool is_meta(const struct side *s, const char *key) {
-        const char *last = last_of(s->path);
-        size_t n = strlen("metadata.");
-        return streq(last, key) && last - s->path >= (ptrdiff_t)n && strncmp(last - n, "metadata.", n) == 0;
+        size_t path = strlen(s->path), folder = strlen("metadata."), wanted = folder + strlen(key);
+        const char *tail = path >= wanted ? s->path + path - wanted : "";
+        return str_starts(tail, "metadata.") && streq(tail + folder, key);
 }
 
 static void differ(struct side *s, yyjson_val *sim, yyjson_val *real) {
