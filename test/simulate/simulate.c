@@ -40,7 +40,7 @@
 
 /* SETTLE: the time to form everything after the last fault, and to delete everything after the last deletion
  * by a user. QUIET: nothing happens for so long before writes are forbidden, and then for IDLE. */
-enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500 };
+enum { SETTLE_MS = 300000, QUIET_MS = 120000, IDLE_MS = 60000, LOOK_MS = 500, FOLLOWS_MS = 20000 };
 /* With --clocks, both are longer by the difference between the clocks of two machines. */
 static int64_t settle_ms = SETTLE_MS, quiet_ms = QUIET_MS;
 /* Kubelets before 1.37 can forget a claim that they have prepared. The plugin unprepares it after two looks
@@ -147,6 +147,10 @@ static void look(void *u) {
                         enter(FORMS, run.formed_until_ms - now);
                         break;
                 }
+                /* The end of a daemon's Pod is an event, and its kubelet may need more than a minute for it.
+                 */
+                if (run.until_ms < now + FOLLOWS_MS && now < run.formed_until_ms && world_daemon_ends())
+                        run.until_ms = now + FOLLOWS_MS;
                 if (now < run.until_ms)
                         break;
                 lying_over();

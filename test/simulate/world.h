@@ -57,5 +57,7 @@ bool world_daemon_may_be_unknown(const char *node);
  * it can start offers channels, for example until all nodes have reported after the fabric object was lost.
  */
 bool world_shares_wait(void);
+/* Returns true if the Pod of a daemon is being deleted. */
+bool world_daemon_ends(void);
 /* Returns NULL if no object of any ComputeDomain is left, otherwise a description of such an object. */
 const char *world_leftover(void);

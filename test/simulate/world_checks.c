@@ -242,6 +242,15 @@ bool world_shares_wait(void) {
         return false;
 }
 
+bool world_daemon_ends(void) {
+        for (size_t i = 0; i < store_count(K_POD); i++) {
+                const struct version *v = store_nth(K_POD, i);
+                if (version_deleted(v) && streq(version_label(v, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT))
+                        return true;
+        }
+        return false;
+}
+
 /* Daemons are not leftovers. */
 static bool is_of_daemons(enum kind k, const struct version *v) {
         return streq(version_label(v, CD_LABEL_COMPONENT), CD_DAEMON_OBJECT) ||
