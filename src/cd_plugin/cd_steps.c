@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cd_plugin/cd_steps.h"
 
+#include <inttypes.h>
+
 #include "api/names.h"
 #include "cd_plugin/daemon_claim.h"
 #include "cd_plugin/cd_devices.h"
@@ -187,6 +189,19 @@ static struct prepare_question question(const struct cd *cd, const struct cd_req
                                           .fabric = fabric };
 }
 
+/* A claim on this node has this channel for another ComputeDomain. After a restore of etcd, the object may be
+ * older than that claim. */
+static bool is_used_by_another(const struct cd *cd, const struct op *op, const struct cd_request *w) {
+        const char *clique = facts_get(cd->o.facts)->fabric.clique_id;
+        CHECKPOINT_EACH_DEVICE (&op->c->journal.table, claim, device) {
+                if (device->id == w->channel && *str_or(device->domain, "") &&
+                    !streq(device->domain, w->config.domain_id) &&
+                    streq(holdings_clique(cd->o.holdings, claim->uid), clique))
+                        return true;
+        }
+        return false;
+}
+
 static enum verdict which_channel(void *u, struct op *op, struct node_request *node_request) {
         const struct cd *cd = u;
         struct cd_request *w = cd_request_of(node_request);
@@ -201,6 +216,14 @@ static enum verdict which_channel(void *u, struct op *op, struct node_request *n
         const struct prepare_question q = question(cd, w, fabric);
         if (!may_prepare_channel(&q, &w->channel, op->msg, sizeof op->msg))
                 return VERDICT_WAIT;
+        if (is_used_by_another(cd, op, w)) {
+                op->waits_for = WAITS_FOR_CLAIM;
+                return prepare_verdict_set(op, VERDICT_WAIT,
+                                           "%s: channel %" PRId64 " is still held by a claim of another "
+                                           "ComputeDomain, because etcd was restored from a backup: wait for "
+                                           "that pod to end, or delete it",
+                                           cd->o.node, w->channel);
+        }
         op->waits_for = WAITS_FOR_NOTHING;
         w->clique = arena_strdup(op->arena, f->fabric.clique_id);
         return VERDICT_GO;

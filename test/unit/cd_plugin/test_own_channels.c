@@ -199,6 +199,25 @@ static void a_channel_is_never_read_from_before_a_restore(void **state) {
         has_channel(CLAIM_1, NODE_OF(8));
 }
 
+/* failure: a restored fabric object gives a channel to two ComputeDomains -> a node prepares it for one
+ * [etcd] */
+static void a_channel_that_another_domain_holds_here_is_not_prepared(void **state) {
+        struct dra_op op = { 0 }, other = { 0 };
+        assigned(ENTRY(7, DOMAIN_A), 5);
+        prepared(&op, "c1", CLAIM_1);
+        assigned(ENTRY(7, DOMAIN_B), 6);
+        api_fabric_event();
+        waits_with("c3", CLAIM_3, "n0: channel 7 is still held by a claim of another ComputeDomain");
+        prepare(&other, "c3", CLAIM_3);
+        world_turn();
+        assert_int_equal(other.answer, PENDING);
+        struct dra_op ends = { 0 };
+        kubelet_unprepare(w.claims, &ends, "user", "c1", CLAIM_1);
+        world_wait(&ends, UNPREPARED);
+        world_wait(&other, PREPARED);
+        has_channel(CLAIM_3, NODE_OF(7));
+}
+
 /* The channel was not assigned when the server answered, and the watch shows no change: a Prepare that waits
  * for long sends the request again. */
 /* failure: a channel is assigned while the watch hangs -> the waiting claim still gets it */
@@ -536,6 +555,7 @@ int main(void) {
                 T(a_claim_with_admin_access_gets_no_channel),
                 T(a_channel_is_never_read_from_an_older_cache),
                 T(a_channel_is_never_read_from_before_a_restore),
+                T(a_channel_that_another_domain_holds_here_is_not_prepared),
                 T(an_answer_of_the_server_counts_more_than_the_watch),
                 T(a_hanging_watch_does_not_block_an_assigned_channel),
                 T(a_claim_waits_while_its_channel_is_being_released),
