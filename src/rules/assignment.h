@@ -23,7 +23,8 @@
  * A report can add an assignment to the object, because the object may have been lost. But a report alone
  * never publishes the address of its node, to which the other nodes connect. The address is added only while
  * the node is wanted in the IMEX domain. An address that the object shows stays as long as the assignment is
- * active and its epoch is the same. */
+ * active, its epoch is the same, and the Pod of its daemon exists and has not ended. Afterwards another Pod
+ * may have the address. */
 #pragma once
 
 #include <stdbool.h>

@@ -77,7 +77,8 @@ static void take_report(struct daemons *d, const struct daemon_pod *p, const str
         }
         /* The daemon must leave another partition first. */
         d->n->ending = r->has_assignment && !here;
-        d->n->ip = p->pod.n_ips ? p->pod.ips[0].ip : "";
+        /* After the Pod has ended, another Pod may get its address. */
+        d->n->ip = p->pod.n_ips && !pod_ended(&p->pod) ? p->pod.ips[0].ip : "";
 }
 
 static void assignment_facts_add_daemon(void *v, const struct daemon_pod *p) {
@@ -197,8 +198,9 @@ static const char *confirmed_boot(const struct work *w, const struct assignment_
                         all = !streq(x->node, n->name) || !assignment_facts_is_set(x->boot_id) ||
                               streq(x->boot_id, now) || is_boot_over(w, n->name, x->boot_id);
                 }
+        /* If etcd was restored, the boot ID of the Node may be an earlier one than that of the report. */
         if (all && n->report.pod_uid && !streq(n->report.boot_id, now))
-                all = is_boot_over(w, n->name, n->report.boot_id);
+                all = !w->s->rolled_back && !(f && f->recount) && is_boot_over(w, n->name, n->report.boot_id);
         return all ? now : NULL;
 }
 

@@ -36,6 +36,7 @@ static void a_daemon_whose_pod_has_failed_is_not_ready_and_keeps_its_assignment(
         assert_string_equal(n->report.domain, DOMAIN);
         assert_int_equal(n->report.index, 3);
         assert_int_equal(n->report.epoch, 7);
+        assert_string_equal(n->ip, ""); /* another Pod may get it */
 }
 
 /* failure: a daemon reports a partition that its slice does not confirm -> the report does not count in full
@@ -160,6 +161,20 @@ static void another_boot_counts_only_after_confirmation(void **state) {
         w->assignment.boot_id = BOOT_2;
         w->pods[0].report = report_with(w, CLAIM, BOOT_2, "");
         assert_null(node_facts(w)->boot_id);
+}
+
+/* The API server has the Node of the backup until the kubelet has written its status again. */
+/* failure: etcd is restored to before a reboot -> the report of the running boot counts as running [etcd] */
+static void during_a_recount_a_node_does_not_prove_that_the_reported_boot_is_over(void **state) {
+        struct world *w = *state;
+        w->confirms = true;
+        w->pods[0].report = report_with(w, CLAIM, BOOT_2, ",\"assignment\":\"" CLIQUE "/" DOMAIN "/3/7\"");
+        assert_false(node_facts(w)->doubtful);
+        w->object.recount = 8;
+        assert_true(node_facts(w)->doubtful);
+        assert_null(node_facts(w)->boot_id);
+        w->node.boot_id = w->assignment.boot_id = BOOT_2;
+        assert_false(node_facts(w)->doubtful);
 }
 
 static void a_node_is_doubtful_until_the_api_server_has_confirmed_its_end(void **state) {
@@ -360,6 +375,7 @@ int main(void) {
                 T(a_daemon_ends_when_its_pod_is_deleted_or_replaced_or_not_selected),
                 T(a_powered_off_node_counts_as_dead_only_after_confirmation),
                 T(another_boot_counts_only_after_confirmation),
+                T(during_a_recount_a_node_does_not_prove_that_the_reported_boot_is_over),
                 T(a_node_is_doubtful_until_the_api_server_has_confirmed_its_end),
                 T(a_plugins_report_counts_where_its_slice_confirms_the_partition),
                 T(a_daemon_that_serves_another_partition_has_left_this_one),
