@@ -217,12 +217,11 @@ static const char *assignments_join(const char *const *names, size_t n, struct a
 
 static const char *explain_recount(const struct assignment *r, bool vanished, struct arena *a) {
         if (!r->recount)
-                return vanished
-                               ? "Nodes were deleted, and IMEX may still run on them. The controller has "
-                                 "known this object for less than two minutes, so it may not list their "
-                                 "assignments. No node gets an assignment until IMEX has stopped there, "
-                                 "normally within a minute after their daemon Pods are deleted"
-                               : NULL;
+                return vanished ? "Nodes were deleted, and IMEX may still run on them. The controller has "
+                                  "known this object for less than two minutes, so it may not list their "
+                                  "assignments. No node gets an assignment until IMEX has stopped there, "
+                                  "normally within a minute after their daemon Pods are deleted"
+                                : NULL;
         if (!r->n_silent)
                 return "The object may lack assignments, because it or etcd was restored, or it was deleted. "
                        "IMEX may still run on Nodes that were deleted. No node gets an assignment until IMEX "
@@ -275,6 +274,11 @@ static bool is_new(const struct work *w) {
                        w->now;
 }
 
+/* The object has had no assignment, so it does not list those of its predecessor. */
+static bool is_unlisted(const struct work *w) {
+        return w->out->unlisted_s && !w->old->epoch;
+}
+
 void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct assignments *ret) {
         struct work w = {
@@ -295,7 +299,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 .stale = ret->stale,
                 .rolled_back = ret->rolled_back,
                 .settling = ret->settle_s > 0,
-                .vanished = is_new(&w) && records_vanished_left(c, clique, w.now),
+                .vanished = is_new(&w) && (records_vanished_left(c, clique, w.now) || is_unlisted(&w)),
                 .slots = c->config->max_nodes,
                 .fresh_pod_per_domain = c->config->fresh_pods,
                 .node = get_node,

@@ -6,9 +6,11 @@
 #include "rules/assignment_facts.h"
 
 struct assignments {
-        bool stale;       /* in: a cache that the decision uses may lack something */
-        int64_t settle_s; /* in: for how long daemons of deleted Nodes may still run IMEX; 0: none can */
-        bool rolled_back; /* in: the resource version of the object decreased: etcd was restored */
+        bool stale;         /* in: a cache that the decision uses may lack something */
+        int64_t settle_s;   /* in: for how long daemons of deleted Nodes may still run IMEX; 0: none can */
+        int64_t unlisted_s; /* in: for how long they may run in IMEX domains that no controller knows; 0: none
+                               can */
+        bool rolled_back;   /* in: the resource version of the object decreased: etcd was restored */
         struct assignment decision;
         const char *recount_why; /* why no node gets an assignment, for people; NULL: all nodes get one */
         const char *broken;      /* the invariant that the decision breaks, so that the decision is dropped;

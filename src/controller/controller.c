@@ -10,6 +10,7 @@
 #include "controller/controller_metrics.h"
 #include "controller/daemons.h"
 #include "controller/evictions.h"
+#include "controller/fabric_memory.h"
 #include "controller/fabrics.h"
 #include "controller/labels.h"
 #include "controller/node_reads.h"
@@ -137,6 +138,8 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .memory = { .missing_nodes = first_seen_new(FORGET_S),
                             .vanished = first_seen_new(FORGET_S),
                             .known = first_seen_new(0),
+                            .older = first_seen_new(FORGET_S),
+                            .rolled_back = first_seen_new(FORGET_S),
                             .reporting = first_seen_new(0),
                             .releasing = first_seen_new(FORGET_S),
                             .empty = first_seen_new(FORGET_S),
@@ -196,11 +199,13 @@ void controller_stop(struct controller *c) {
         watch_stop(c);
         allocations_free(c->allocations);
         shortages_free(c->shortages);
-        fabrics_done(c);
+        fabric_memory_done(c);
         removals_done(c);
         first_seen_free(c->memory.missing_nodes);
         first_seen_free(c->memory.vanished);
         first_seen_free(c->memory.known);
+        first_seen_free(c->memory.older);
+        first_seen_free(c->memory.rolled_back);
         first_seen_free(c->memory.reporting);
         first_seen_free(c->memory.releasing);
         first_seen_free(c->memory.empty);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "controller/assignments.h"
 #include "controller/checks.h"
+#include "controller/fabric_memory.h"
 #include "model/channel_report.h"
 #include "rules/channels.h"
 
@@ -150,103 +151,6 @@ void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, 
         fabrics_queue_of_node(c, is ? is->node : was->node);
 }
 
-/* ---- deleted and restored objects ---- */
-
-static struct controller_deleted_fabric **lost_at(struct controller *c, const char *name) {
-        struct controller_deleted_fabric **at = &c->memory.deleted_fabrics;
-        while (*at && !streq((*at)->was->o.meta.name, name))
-                at = &(*at)->next;
-        return at;
-}
-
-static void forget_lost(struct controller_deleted_fabric **at) {
-        struct controller_deleted_fabric *l = *at;
-        if (!l)
-                return;
-        *at = l->next;
-        kube_object_unref(&l->was->o);
-        free(l);
-}
-
-static struct controller_restored_fabric **restored_at(struct controller *c, const char *name) {
-        struct controller_restored_fabric **at = &c->memory.restored_fabrics;
-        while (*at && !streq((*at)->name, name))
-                at = &(*at)->next;
-        return at;
-}
-
-static void forget_restored(struct controller_restored_fabric **at) {
-        struct controller_restored_fabric *r = *at;
-        *at = r->next;
-        free(r);
-}
-
-/* Remembers that the object lacks assignments that daemons may have, until a recount above this epoch has
- * begun. */
-static void fabrics_await_recount(struct controller *c, const char *name, int64_t epoch) {
-        struct controller_restored_fabric **at = restored_at(c, name), *r;
-        if (*at)
-                forget_restored(at);
-        r = xnew_keyed(struct controller_restored_fabric, name, name);
-        r->epoch = epoch;
-        r->next = c->memory.restored_fabrics;
-        c->memory.restored_fabrics = r;
-}
-
-/* `was` NULL: the object is new. If it went back to an earlier version, etcd was restored. A new object that
- * is in use is an earlier one that was restored, and answers to its recount may be from that time. */
-static void fabrics_note_version(struct controller *c, const struct compute_domain_fabric *was,
-                                 const struct compute_domain_fabric *is) {
-        struct controller_restored_fabric **at = restored_at(c, is->o.meta.name), *r = *at;
-        if (was && kube_object_version(is->o.meta.rv) < kube_object_version(was->o.meta.rv))
-                fabrics_await_recount(c, is->o.meta.name, is->epoch);
-        else if (r && !was && fabric_is_own(is) && is->epoch > r->epoch)
-                r->epoch = is->epoch;
-        else if (r && is->recount > r->epoch)
-                forget_restored(at);
-}
-
-/* IMEX may still run on deleted Nodes that the object lists. The controller may not have noted when they were
- * deleted, so it counts from now. */
-static void note_gone(struct controller *c, const struct compute_domain_fabric *f) {
-        for (size_t i = 0; i < f->n_domains; i++)
-                for (size_t j = 0; j < f->domains[i].n_assignments; j++)
-                        if (!records_node(c, f->domains[i].assignments[j].node))
-                                records_vanished(c, f->o.meta.name, f->domains[i].assignments[j].node);
-}
-
-/* The object lists an assignment that a daemon may use. */
-static bool lists_assignments(const struct compute_domain_fabric *f) {
-        for (size_t i = 0; i < f->n_domains; i++)
-                for (size_t j = 0; j < f->domains[i].n_assignments; j++)
-                        if (fabric_state_decode(f->domains[i].assignments[j].state) != FABRIC_RESERVED)
-                                return true;
-        return false;
-}
-
-/* Does not remember a copy, because its entries do not count. A daemon may not have reported its assignment
- * yet, so without a recount the next object would give its index to another node. */
-static void fabrics_remember(struct controller *c, const struct compute_domain_fabric *f) {
-        struct controller_deleted_fabric **at = lost_at(c, f->o.meta.name);
-        if (!fabric_is_own(f))
-                return;
-        note_gone(c, f);
-        if (lists_assignments(f))
-                fabrics_await_recount(c, f->o.meta.name, 0);
-        forget_lost(at);
-        struct controller_deleted_fabric *l = xnew(struct controller_deleted_fabric);
-        l->was = (const struct compute_domain_fabric *)kube_object_ref(&f->o);
-        l->next = c->memory.deleted_fabrics;
-        c->memory.deleted_fabrics = l;
-}
-
-void fabrics_done(struct controller *c) {
-        while (c->memory.deleted_fabrics)
-                forget_lost(&c->memory.deleted_fabrics);
-        while (c->memory.restored_fabrics)
-                forget_restored(&c->memory.restored_fabrics);
-}
-
 /* ---- Events and keys of a change ---- */
 
 static bool had(const struct compute_domain_fabric *f, const struct fabric_channel *e) {
@@ -314,21 +218,13 @@ static void queue_domain_of(void *u, const struct allocation *x) {
 
 void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
                      const struct compute_domain_fabric *is) {
-        static const char *const lost[] = { FABRIC_CHANNELS_INCOMPLETE, FABRIC_ASSIGNMENTS_INCOMPLETE };
         bool same = was && is && streq(was->o.meta.uid, is->o.meta.uid);
         for (size_t i = 0; was && i < was->n_domains; i++) {
                 const struct fabric_domain *d = &was->domains[i];
                 if (!d->n_assignments && (!same || !fabric_domain_at(is, d->owner.uid)))
                         assignments_forget(c, was->o.meta.name, d->owner.uid);
         }
-        if (was && !same) {
-                first_seen_forget(c->memory.known, was->o.meta.uid);
-                fabrics_remember(c, was);
-        } else if (is && fabric_is_own(is) &&
-                   !condition_first_true(is->conditions, is->n_conditions, lost, ARRAY_LEN(lost)))
-                forget_lost(lost_at(c, is->o.meta.name));
-        if (is)
-                fabrics_note_version(c, same ? was : NULL, is);
+        fabric_memory_changed(c, was, is);
         records_queue_fabric(c, is ? is->o.meta.name : was->o.meta.name);
         if (!c->leading)
                 return;
@@ -693,9 +589,13 @@ static struct channels_facts channels_facts_of(const struct fabric_facts *k,
                 .old = k->old,
                 .remembered = k->lost ? k->lost->channels : NULL,
                 .n_remembered = k->lost ? k->lost->n_channels : 0,
-                .remembers = k->lost != NULL,
+                .remembers = k->lost && !condition_true(k->lost->conditions, k->lost->n_conditions,
+                                                        FABRIC_CHANNELS_INCOMPLETE),
                 .known_since =
                         k->old ? day_time(k, first_seen_at(c->memory.known, k->old->o.meta.uid, k->mono)) : 0,
+                .was_older = k->old && first_seen_get(c->memory.older, k->old->o.meta.uid),
+                .restored_s =
+                        mode_assigns_channels(c->mode) ? fabric_memory_restored_s(c, k->clique, k->mono) : 0,
                 .releasing_since = releasing_since(k),
                 .vanished_s =
                         first_seen_left(c->memory.missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k->mono),
@@ -708,9 +608,12 @@ static struct channels_facts channels_facts_of(const struct fabric_facts *k,
                 .leases_before = day_time(k, leases_before(c->leases)),
                 .now = k->now
         };
+        if (channels_older_s(&facts))
+                facts.was_older = first_seen_at(c->memory.older, k->old->o.meta.uid, k->mono);
         *assignments = (struct assignments){ .stale = facts.stale,
                                              .settle_s = channels_unreported_s(&facts),
-                                             .rolled_back = *restored_at(c, k->clique) != NULL };
+                                             .unlisted_s = channels_unlisted_s(&facts),
+                                             .rolled_back = fabric_memory_rolled_back(c, k->clique) };
         return facts;
 }
 
@@ -771,14 +674,13 @@ void fabrics_reconcile(struct controller *c, const char *clique) {
                 return;
         }
         fabrics_key_of(clique, &key);
-        struct controller_deleted_fabric *lost = *lost_at(c, clique);
         struct fabric_facts k = {
                 .c = c,
                 .a = a,
                 .clique = clique,
                 .key = buf_str(&key),
                 .old = records_fabric(c, clique),
-                .lost = lost ? lost->was : NULL,
+                .lost = fabric_memory_lost(c, clique),
                 .now = clock_wall_s(),
                 .mono = clock_mono_s(),
         };

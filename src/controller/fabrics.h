@@ -26,4 +26,3 @@ void fabrics_queue_owners_on(struct controller *c, const char *node);
 void fabrics_plugin_changed(struct controller *c, const struct plugin_pod *was, const struct plugin_pod *is);
 void fabrics_changed(struct controller *c, const struct compute_domain_fabric *was,
                      const struct compute_domain_fabric *is);
-void fabrics_done(struct controller *c);

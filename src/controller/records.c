@@ -13,6 +13,8 @@
 #include "rules/assignment_facts.h"
 #include "rules/rules.h"
 
+enum { AHEAD_S = 60 /* a clock is wrong if it is so much ahead */ };
+
 /* ---- keys ---- */
 
 static const char *const names[KEY_KINDS] = {
@@ -339,6 +341,9 @@ const char *records_node_rack(const struct controller *c, const char *node) {
 
 static bool find_plugin_start(void *u, const struct kube_object *o) {
         int64_t *first = u, at = plugin_pod_initialized_at((const struct plugin_pod *)o);
+        /* The kubelet's clock is wrong, so the plugin may have been running for long. */
+        if (at > clock_wall_s() + AHEAD_S)
+                at = 1;
         if (at && at < *first)
                 *first = at;
         return true;

@@ -182,13 +182,31 @@ static bool is_lost(const struct compute_domain_fabric *f) {
         return condition_true(f->conditions, f->n_conditions, FABRIC_CHANNELS_INCOMPLETE);
 }
 
-int64_t channels_unreported_s(const struct channels_facts *f) {
+static bool table_is_new(const struct channels_facts *f) {
+        return table_begins(f) || (f->old && is_lost(f->old));
+}
+
+static int64_t longer(int64_t a, int64_t b) {
+        return a > b ? a : b;
+}
+
+/* Once found, it lasts: the plugin's Pod may be replaced. */
+int64_t channels_older_s(const struct channels_facts *f) {
         int64_t left = f->old ? f->known_since + CHANNELS_QUARANTINE_S - f->now : 0;
-        int64_t wait_s = table_begins(f) || (f->old && is_lost(f->old)) ? f->vanished_s : 0;
-        for (size_t i = 0; left > wait_s && !f->remembers && i < f->n_nodes; i++)
-                if (is_older(&f->nodes[i], f->old))
-                        wait_s = left;
-        return wait_s;
+        bool older = f->was_older;
+        if (left <= 0 || f->remembers)
+                return 0;
+        for (size_t i = 0; !older && i < f->n_nodes; i++)
+                older = is_older(&f->nodes[i], f->old);
+        return older ? left : 0;
+}
+
+int64_t channels_unlisted_s(const struct channels_facts *f) {
+        return table_is_new(f) ? channels_older_s(f) : 0;
+}
+
+int64_t channels_unreported_s(const struct channels_facts *f) {
+        return longer(table_is_new(f) ? f->vanished_s : 0, channels_older_s(f));
 }
 
 static void find_loss(struct work *w) {
@@ -200,8 +218,8 @@ static void find_loss(struct work *w) {
         /* While the condition reports that the table is lost, signs that disappear do not end it. */
         bool signs = is_lost(old) || (w->begins && old->table_of);
         /* Plugins may report to the new table before the controller sees their signs. */
-        int64_t wait_s = channels_unreported_s(w->f);
-        signs = signs || (w->begins && wait_s);
+        int64_t wait_s = longer(channels_unreported_s(w->f), w->f->restored_s);
+        signs = signs || (w->begins && wait_s) || w->f->restored_s;
         for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
                 signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
         for (size_t i = 0; i < w->f->n_nodes; i++) {
@@ -231,6 +249,10 @@ static void find_loss(struct work *w) {
                               "report: %s. Check the kubelet plugin there. If a Node is off permanently, "
                               "delete it, or taint it with node.kubernetes.io/out-of-service",
                               silent)
+                : w->f->restored_s
+                        ? "The table of channels was restored. No ComputeDomain gets a new channel until all "
+                          "kubelet plugins have noticed it and reported their channels again, which takes at "
+                          "most three minutes"
                 : wait_s
                         ? "The table of channels is new or restored, and containers may still run on deleted "
                           "Nodes. No ComputeDomain gets a new channel until they have ended, which takes at "
@@ -599,7 +621,7 @@ static void take_assignments(struct work *w) {
 }
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret) {
-        BUG_ON(!f->fabric || f->now <= 0 || (f->n_remembered && !f->remembered));
+        BUG_ON(!f->fabric || f->now <= 0);
         BUG_ON_UNSORTED(f->nodes, f->n_nodes, name);
         BUG_ON_UNSORTED(f->owners, f->n_owners, uid);
         struct work w = { .f = f, .a = a, .d = ret };

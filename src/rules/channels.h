@@ -9,9 +9,12 @@
  * - A table counts only if `table_of` names the object that contains the table. In a copy that somebody
  *   restored, it names another object, so neither the plugins nor the controller use the entries of the copy.
  * - A table is suspect if it was a copy, if it is younger than a claim on its nodes, if it is much younger
- *   than a node that does not report, or if a report names another object. A suspect table assigns nothing
- *   until each Node has reported to it, has been deleted or is out of service. Channels that nodes report are
- *   confirmed at once. The table of a new partition does not wait for reports.
+ *   than a node that does not report, if a report names another object, or if it went back to an earlier
+ *   version. A suspect table assigns nothing until each Node has reported to it, has been deleted or is out
+ * of service. Channels that nodes report are confirmed at once. The table of a new partition does not wait
+ * for reports.
+ * - After the table went back to an earlier version, reports may be those of the backup, too. So it assigns
+ *   and frees nothing until all plugins must have noticed the restore.
  * - A new table assigns and frees nothing for a minute after a Node was deleted. On such a node, containers
  *   may still run with channels that no report names, and the new table does not list the Node as a member.
  *   If no controller remembers the previous table, the deleted Nodes are unknown. In this case, a table that
@@ -52,7 +55,10 @@ enum {
         CHANNELS_EMPTY_S = 24 * 3600,
         /* the maximum time from the start of the first plugin of a new partition to the creation of its
          * fabric object */
-        CHANNELS_NEW_S = 60
+        CHANNELS_NEW_S = 60,
+        /* the maximum time until a plugin has noticed that etcd was restored, and has reported again
+         * (kube/kube_freshness.h) */
+        CHANNELS_RESTORED_S = 180
 };
 
 /* A node that belongs to the partition according to its ResourceSlice, its Node object, the table, or a
@@ -103,8 +109,12 @@ struct channels_facts {
         size_t n_remembered;
         int64_t known_since;            /* when this controller first saw the object; 0: there is none */
         const int64_t *releasing_since; /* when this controller first saw each entry of `old` releasing */
-        bool remembers;                 /* the controller knows the previous object, with or without entries,
-                                           or knows that there was none */
+        bool remembers; /* the controller knows the previous object, which was complete, or knows that there
+                           was none */
+        bool was_older; /* an earlier decision of this process found the object younger than the plugins of
+                           its Nodes */
+        int64_t restored_s; /* for how many seconds reports may still be those of a backup, because the object
+                               went back to an earlier version; 0: they are current */
         int64_t vanished_s; /* for how many seconds containers may still run on Nodes that were deleted
                                lately; 0: on none */
         const struct channels_node *nodes; /* sorted by name, without duplicates */
@@ -145,6 +155,11 @@ struct channels_decision {
 /* Returns for how many more seconds containers may run on a deleted Node with channels that a new or restored
  * table does not list. 0: none can. */
 int64_t channels_unreported_s(const struct channels_facts *f);
+/* The same for Nodes that this controller does not know, because the table is younger than the plugins of its
+ * Nodes, and no running controller has seen the table before it. */
+int64_t channels_older_s(const struct channels_facts *f);
+/* The same while the table is new. 0: none can, or an earlier leader has waited for them. */
+int64_t channels_unlisted_s(const struct channels_facts *f);
 
 void channels_decide(const struct channels_facts *f, struct arena *a, struct channels_decision *ret);
 

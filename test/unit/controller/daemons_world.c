@@ -64,8 +64,9 @@ static void add_slice(const struct world *w, unsigned i, unsigned version, struc
                 xasprintf("{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"%s\"}}}",
                           i > 1 ? CLIQUE : w->slice);
         buf_addf(b,
-                 "%s{\"metadata\":{\"name\":\"s%u\",\"uid\":\"s%u\",\"resourceVersion\":\"%u\"},"
-                 "\"spec\":{\"driver\":\"" CD_DRIVER "\",\"nodeName\":\"n%u\",\"devices\":[%s]}}",
+                 "%s{\"metadata\":{\"name\":\"s%u\",\"uid\":\"s%u\",\"resourceVersion\":\"%u\","
+                 "\"creationTimestamp\":\"2026-01-01T00:00:00Z\"},\"spec\":{\"driver\":\"" CD_DRIVER
+                 "\",\"nodeName\":\"n%u\",\"devices\":[%s]}}",
                  b->n ? "," : "", i, i, version, i, w->withheld && i == 1 ? "" : device);
 }
 
@@ -155,8 +156,10 @@ static void on_fabric(struct world *w, struct fake_conn *c, const struct fake_re
         w->n_fabric_writes++;
         if (w->hold_fabric)
                 return;
-        const char *none = "{\"metadata\":{\"uid\":\"" OBJECT "\"}}";
-        char *was = w->object ? w->object : xstrdup(none);
+        char *was =
+                w->object ? w->object
+                          : xasprintf("{\"metadata\":{\"uid\":\"" OBJECT "\",\"creationTimestamp\":\"%s\"}}",
+                                      str_or(w->fabric_created, "2026-01-01T00:00:00Z"));
         yyjson_doc *old = yyjson_read(was, strlen(was), 0), *patch = yyjson_read(r->body, strlen(r->body), 0);
         yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
         assert_true(old && patch && doc);

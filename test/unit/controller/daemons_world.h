@@ -46,28 +46,29 @@ struct world {
         const char *slice;              /* the clique ID in the slice of n1; NULL: no slices */
         bool withheld;                  /* the slice of n1 has no device */
         bool elsewhere; /* the daemon of n1 has the label of another partition, which has an object */
-        bool has_set;                /* the right DaemonSet exists */
+        bool has_set;   /* the right DaemonSet exists */
         const char *daemon_template; /* the claim template of the daemons; NULL: none */
         bool takes_templates;        /* writes of this template succeed */
         char order[32]; /* of writes; d, c: the template is deleted, created; s: the DaemonSet is applied */
         bool hold_fabric, hold_deletes; /* writes of the object, and deletions, get no answer */
+        const char *fabric_created;     /* when the controller creates the object; NULL: with the slices */
         bool restored;                  /* lists of the object are older than the first list */
         const char *assignments;        /* "domains" of the fabric object; NULL: the object does not exist */
         const char *epoch, *member;     /* the same */
-        const char *channels, *more; /* of the object; other members, each preceded by a comma */
-        char *object;                /* after the last write */
+        const char *channels, *more;    /* of the object; other members, each preceded by a comma */
+        char *object;                   /* after the last write */
         char fabric[8192], node[1024], deleted[1024]; /* bodies of the last writes */
         char other[8192];                             /* the same, of the other partition's object */
         char event[2048];                             /* the last one */
         char status[8192];                            /* the last status of the ComputeDomain */
         struct fake_conn *claims_watch, *fabrics_watch, *daemons_watch, *nodes_watch,
-                *slices_watch;                                                        /* the last of each */
-        struct fake_conn *held;                                                       /* the last one */
+                *slices_watch;  /* the last of each */
+        struct fake_conn *held; /* the last one */
         unsigned n_claim_lists, n_domain_lists, n_node_asks, n_sets, n_templates, n_set_deletes;
         unsigned n_pod_deletes, n_lease_lists, n_fabric_writes;
-        bool go_set;           /* the Go driver's DaemonSet of the ComputeDomain exists */
+        bool go_set;                      /* the Go driver's DaemonSet of the ComputeDomain exists */
         const char *go_pods, *go_cliques; /* items of lists */
-        unsigned n_go_deletes; /* of this DaemonSet */
+        unsigned n_go_deletes;            /* of this DaemonSet */
         /* Writes of the object before a daemon's Pod was deleted, and before a Node's label was removed. */
         unsigned n_before_delete, n_before_label;
 };

@@ -88,6 +88,32 @@ static void a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object(void **st
         assert_int_equal(records_vanished_left(&w->l.c, ELSEWHERE, clock_mono_s()), 0);
 }
 
+/* failure: slices, fabric object and a Node are lost while no controller runs -> no index is assigned for a
+ * minute [etcd] */
+static void an_object_that_is_younger_than_a_plugin_assigns_nothing_in_its_first_minute(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        w->assignments = NULL;
+        w->fabric_created = "2026-01-01T00:01:01Z";
+        world_has_reported(w, REPORT_IN(BOOT, "", ""));
+        leading_start(&w->l);
+        run_for(&w->l.loop, 2000);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        assert_non_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
+}
+
+static void an_object_of_new_plugins_does_not_wait(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        w->assignments = NULL;
+        w->fabric_created = "2026-01-01T00:01:00Z";
+        world_has_reported(w, REPORT_IN(BOOT, "", ""));
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNS));
+        assert_null(strstr(w->fabric, FABRIC_ASSIGNMENTS_INCOMPLETE));
+}
+
 /* failure: a Node of a partition that was idle for hours is deleted -> the other nodes still get assignments
  */
 static void a_deleted_node_delays_no_assignment_in_a_known_object(void **state) {
@@ -646,6 +672,8 @@ int main(void) {
                 TEST(an_assignment_leaves_only_after_confirmation_that_no_claim_exists),
                 TEST(assignments_end_only_after_confirmation_that_the_domain_is_deleted),
                 TEST(a_daemon_on_a_deleted_node_keeps_its_index_in_a_new_object),
+                TEST(an_object_that_is_younger_than_a_plugin_assigns_nothing_in_its_first_minute),
+                TEST(an_object_of_new_plugins_does_not_wait),
                 TEST(a_deleted_node_delays_no_assignment_in_a_known_object),
                 TEST(a_daemon_whose_node_has_lost_its_label_gets_no_assignment),
                 TEST(a_terminating_daemon_gets_no_assignment_and_its_index_is_reserved),

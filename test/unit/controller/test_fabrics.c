@@ -14,6 +14,7 @@
 #include "api/names.h"
 #include "base/clock.h"
 #include "model/channel_report.h"
+#include "rules/channels.h"
 
 #define CLIQUE "3f7c1b2a-1111-2222-3333-444455556666.1"
 #define OBJECT "00000000-0000-4000-8000-000000000001"
@@ -31,10 +32,12 @@ struct world {
         char created[4096], patched[1 << 17]; /* bodies of the last writes of the object */
         unsigned n_created, n_patched, n_domain_lists, n_claim_lists, n_lease_lists;
         bool is_cut;        /* the kubelet does not reach the API server */
+        bool follows;       /* lists have the object as the next patches leave it */
+        char latest[4096];  /* this object */
         unsigned conflicts; /* the number of patches that are answered with 409 */
         const char *node_spec;
         bool delays; /* the confirmation that ComputeDomains do not exist waits in `delayed` */
-        struct fake_conn *delayed, *nodes; /* nodes: the watch of Nodes */
+        struct fake_conn *delayed, *nodes, *fabrics; /* nodes, fabrics: the watches */
 };
 
 static char *fabric_text(const char *channels, const char *table_of, unsigned version) {
@@ -96,6 +99,8 @@ static char *items_of(void *u, const char *path) {
         }
         if (fake_has(path, "/v1beta1/computedomainfabrics")) {
                 static const char own[] = "\"" OBJECT "\"";
+                if (*w->latest)
+                        return xstrdup(w->latest);
                 return w->channels ? fabric_text(w->channels, own, 5) : xstrdup("");
         }
         if (fake_has(path, "/computedomains")) {
@@ -133,6 +138,8 @@ static void on_write(struct world *w, struct fake_conn *c, const struct fake_req
                 at += strlen("\"channels\":[");
                 _cleanup_(freep) char *channels = xasprintf("%.*s", (int)(strrchr(at, ']') - at), at);
                 text = fabric_text(channels, "\"" OBJECT "\"", ++version);
+                if (w->follows)
+                        snprintf(w->latest, sizeof w->latest, "%s", text);
                 fake_reply(c, 200, NULL, text);
         }
 }
@@ -149,6 +156,8 @@ static void on_request(void *u, struct fake_conn *c, const struct fake_request *
         } else {
                 if (watch && fake_has(r->path, "/nodes"))
                         w->nodes = c;
+                if (watch && fake_has(r->path, "/v1beta1/computedomainfabrics"))
+                        w->fabrics = c;
                 leading_read(c, r, items_of, w);
         }
 }
@@ -219,6 +228,26 @@ static void a_table_of_new_plugins_does_not_wait(void **state) {
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, w->n_patched);
         assert_non_null(strstr(w->patched, "{\"id\":1,\"owner\":"));
+}
+
+/* failure: etcd is restored under a running controller -> no channel is assigned before the plugins notice it
+ * [etcd] */
+static void a_table_that_went_back_assigns_nothing_for_three_minutes(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN;
+        w->claims = A_CLAIM(OWN);
+        w->channels = "";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "{\"id\":1,\"owner\":"));
+        /* The list has the version from before this patch. */
+        w->follows = true;
+        fake_chunk(w->fabrics, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
+                               "\"reason\":\"Expired\",\"message\":\"too old\"}}\n");
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, FABRIC_CHANNELS_INCOMPLETE));
+        assert_non_null(strstr(w->patched, "\"channels\":[]"));
+        run_for(&w->l.loop, (CHANNELS_RESTORED_S - 5) * 1000);
+        assert_non_null(strstr(w->patched, "\"channels\":[]"));
+        RUN_UNTIL(&w->l.loop, strstr(w->patched, "{\"id\":1,\"owner\":"));
 }
 
 /* failure: a claim is for the shared channel -> no assigned channel is reserved for it */
@@ -386,6 +415,8 @@ int main(void) {
                         leading_teardown),
                 cmocka_unit_test_setup_teardown(a_table_of_new_plugins_does_not_wait, setup,
                                                 leading_teardown),
+                cmocka_unit_test_setup_teardown(a_table_that_went_back_assigns_nothing_for_three_minutes,
+                                                setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_claim_for_the_shared_channel_gets_no_assigned_channel,
                                                 setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_held_channel_is_entered_without_a_claim, setup,

@@ -210,6 +210,27 @@ static void a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_kno
         assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
 }
 
+/* Until the plugins have noticed it, their Pods show the reports of the backup, and these name the table. */
+/* failure: the version of the fabric object goes back -> no channel is assigned for three minutes [etcd] */
+static void a_restored_table_waits_until_all_plugins_have_noticed_it(void **state) {
+        struct small *s = *state;
+        want(&s->owners[0]);
+        give(s, 3, B, NOW - 1000);
+        s->owners[1].lives = false;
+        s->owners[1].confirmed = true;
+        s->f.restored_s = 99;
+        decide(s);
+        assert_int_equal(id_of(s, A), -1);
+        assert_int_equal(id_of(s, B), 3);
+        assert_non_null(strstr(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "have noticed"));
+        assert_int_equal(s->d.recheck_s, 99);
+        s->f.restored_s = 0;
+        decide(s);
+        assert_int_equal(id_of(s, A), 1);
+        assert_int_equal(id_of(s, B), -1);
+        assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
+}
+
 /* failure: a node holds a channel that the fabric object lacks -> the node counts [etcd] */
 static void a_held_channel_counts_more_than_the_fabric_object(void **state) {
         struct small *s = *state;
@@ -408,6 +429,7 @@ int main(void) {
                 RULE(a_new_table_waits_although_all_nodes_have_reported_to_it),
                 RULE(a_lost_list_of_channels_without_memory_assigns_nothing_for_a_minute),
                 RULE(a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_known),
+                RULE(a_restored_table_waits_until_all_plugins_have_noticed_it),
                 RULE(a_held_channel_counts_more_than_the_fabric_object),
                 RULE(an_old_report_takes_no_channel_from_its_owner),
                 RULE(the_check_finds_every_wrong_channel),

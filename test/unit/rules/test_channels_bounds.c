@@ -155,6 +155,24 @@ static void a_new_or_lost_table_waits_for_deleted_nodes_and_another_does_not(voi
         assert_int_equal(channels_unreported_s(&s->f), 18);
 }
 
+static void a_new_table_stays_younger_than_a_plugin_whose_pod_was_replaced(void **state) {
+        struct small *s = *state;
+        s->f.known_since = NOW - CHANNELS_QUARANTINE_S + 18;
+        s->old.table_of = NULL;
+        assert_int_equal(channels_older_s(&s->f), 0);
+        s->f.was_older = true;
+        assert_int_equal(channels_older_s(&s->f), 18);
+        assert_int_equal(channels_unlisted_s(&s->f), 18);
+        s->f.known_since = NOW - CHANNELS_QUARANTINE_S + 1;
+        assert_int_equal(channels_older_s(&s->f), 1);
+        s->f.vanished_s = 2;
+        assert_int_equal(channels_unreported_s(&s->f), 2);
+        s->old.table_of = OBJECT; /* an earlier leader has waited */
+        assert_int_equal(channels_unlisted_s(&s->f), 0);
+        s->f.remembers = true;
+        assert_int_equal(channels_older_s(&s->f), 0);
+}
+
 /* With stale caches, a sign of a lost table suffices to assign nothing. */
 static void only_signs_of_an_earlier_table_delay_assignments(void **state) {
         enum { GONE, REPORTS, KNOWN, CLAIM, SILENT, SIGNS };
@@ -639,6 +657,7 @@ int main(void) {
                 RULE(the_day_of_an_empty_object_is_counted_to_the_second),
                 RULE(a_condition_keeps_the_time_at_which_it_became_true),
                 RULE(a_new_or_lost_table_waits_for_deleted_nodes_and_another_does_not),
+                RULE(a_new_table_stays_younger_than_a_plugin_whose_pod_was_replaced),
                 RULE(only_signs_of_an_earlier_table_delay_assignments),
                 RULE(a_marked_node_belongs_to_an_existing_object),
                 RULE(nothing_is_paused_without_a_reason),
