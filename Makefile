@@ -192,8 +192,8 @@ test: all image-$(own_arch) unit
 	test/cluster/tools
 	BESIDE='nice make --no-print-directory lint fuzz-test chart-test image-test simulate-test prove-test' test/cluster/run-tests
 
-# The unit tests as programs of the other architecture. qemu also runs their children (scripts/emulate). These tests mount, make device
-# nodes, read what the kernel counts, or run programs of Go, which is not possible there.
+# The unit tests as programs of the other architecture. qemu also runs their children (scripts/emulate), except tests that mount, make
+# device nodes, read what the kernel counts, or run Go programs.
 not_emulated := base_metrics cd_plugin_claims cd_plugin_host_nodes gpu_plugin_gpu_driver gpu_plugin_kill_points hook_in_root hook_kernels \
 	hook_program hook_sandbox kube_resolver nvidia_worker
 emulated-unit:

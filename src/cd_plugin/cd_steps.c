@@ -189,14 +189,14 @@ static struct prepare_question question(const struct cd *cd, const struct cd_req
                                           .fabric = fabric };
 }
 
-/* A claim on this node has this channel for another ComputeDomain. After a restore of etcd, the object may be
- * older than that claim. */
+/* A claim on this node has this channel for another ComputeDomain. The object may be older than that claim if
+ * etcd was restored. If the partition of the claim's channel is unknown, it is that of the node. */
 static bool is_used_by_another(const struct cd *cd, const struct op *op, const struct cd_request *w) {
         const char *clique = facts_get(cd->o.facts)->fabric.clique_id;
         CHECKPOINT_EACH_DEVICE (&op->c->journal.table, claim, device) {
                 if (device->id == w->channel && *str_or(device->domain, "") &&
                     !streq(device->domain, w->config.domain_id) &&
-                    streq(holdings_clique(cd->o.holdings, claim->uid), clique))
+                    streq(str_or(holdings_clique(cd->o.holdings, claim->uid), clique), clique))
                         return true;
         }
         return false;
@@ -220,8 +220,8 @@ static enum verdict which_channel(void *u, struct op *op, struct node_request *n
                 op->waits_for = WAITS_FOR_CLAIM;
                 return prepare_verdict_set(op, VERDICT_WAIT,
                                            "%s: channel %" PRId64 " is still held by a claim of another "
-                                           "ComputeDomain, because etcd was restored from a backup: wait for "
-                                           "that pod to end, or delete it",
+                                           "ComputeDomain, for example because etcd was restored from a "
+                                           "backup: wait for that pod to end, or delete it",
                                            cd->o.node, w->channel);
         }
         op->waits_for = WAITS_FOR_NOTHING;

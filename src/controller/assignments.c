@@ -215,7 +215,13 @@ static const char *assignments_join(const char *const *names, size_t n, struct a
         return message_end(&list, a);
 }
 
-static const char *explain_recount(const struct assignment *r, bool vanished, struct arena *a) {
+static const char *explain_recount(const struct assignment *r, bool vanished, bool unlisted,
+                                   struct arena *a) {
+        if (!r->recount && unlisted)
+                return "The object is younger than the plugins of its nodes, so there may have been an "
+                       "earlier "
+                       "one. IMEX may still run on Nodes that were deleted before the controller started. No "
+                       "node gets an assignment until IMEX has stopped there, which takes at most a minute";
         if (!r->recount)
                 return vanished ? "Nodes were deleted, and IMEX may still run on them. The controller has "
                                   "known this object for less than two minutes, so it may not list their "
@@ -274,11 +280,6 @@ static bool is_new(const struct work *w) {
                        w->now;
 }
 
-/* The object has had no assignment, so it does not list those of its predecessor. */
-static bool is_unlisted(const struct work *w) {
-        return w->out->unlisted_s && !w->old->epoch;
-}
-
 void assignments_make(struct controller *c, const struct compute_domain_fabric *old, const char *clique,
                       const char *key, struct arena *a, struct assignments *ret) {
         struct work w = {
@@ -287,6 +288,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
         kube_informer_each_at(c->caches.daemons, CONTROLLER_DAEMONS_BY_CLIQUE, clique, records_note_orphan,
                               c);
         ret->settle_s = settle_s(&w, ret->settle_s);
+        bool unlisted = old && !old->epoch && ret->unlisted_s;
         struct names names = { 0 };
         struct assignment_facts facts;
         find_names(c, old, clique, &names);
@@ -299,7 +301,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 .stale = ret->stale,
                 .rolled_back = ret->rolled_back,
                 .settling = ret->settle_s > 0,
-                .vanished = is_new(&w) && (records_vanished_left(c, clique, w.now) || is_unlisted(&w)),
+                .vanished = is_new(&w) && (unlisted || records_vanished_left(c, clique, w.now)),
                 .slots = c->config->max_nodes,
                 .fresh_pod_per_domain = c->config->fresh_pods,
                 .node = get_node,
@@ -328,7 +330,7 @@ void assignments_make(struct controller *c, const struct compute_domain_fabric *
                 log_v(0, "the recount of a partition begins again: a node reports a later epoch",
                       kv_str("partition", clique), kv_str("node", ret->decision.ahead));
         ret->pause = facts.pause;
-        ret->recount_why = explain_recount(&ret->decision, facts.input.vanished, a);
+        ret->recount_why = explain_recount(&ret->decision, facts.input.vanished, unlisted, a);
         ret->full_why = explain_full(&ret->decision, a);
         if ((ret->decision.recount || facts.input.vanished) && ret->settle_s &&
             (!ret->recheck_s || ret->settle_s < ret->recheck_s))

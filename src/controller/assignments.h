@@ -8,9 +8,10 @@
 struct assignments {
         bool stale;         /* in: a cache that the decision uses may lack something */
         int64_t settle_s;   /* in: for how long daemons of deleted Nodes may still run IMEX; 0: none can */
-        int64_t unlisted_s; /* in: for how long they may run in IMEX domains that no controller knows; 0: none
-                               can */
-        bool rolled_back;   /* in: the resource version of the object decreased: etcd was restored */
+        int64_t unlisted_s; /* in: for how long the predecessor of a new object may have listed such daemons
+                             */
+        bool rolled_back;   /* in: the object was deleted, or its resource version decreased because etcd was
+                               restored, and no recount has begun since */
         struct assignment decision;
         const char *recount_why; /* why no node gets an assignment, for people; NULL: all nodes get one */
         const char *broken;      /* the invariant that the decision breaks, so that the decision is dropped;

@@ -139,7 +139,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                             .vanished = first_seen_new(FORGET_S),
                             .known = first_seen_new(0),
                             .older = first_seen_new(FORGET_S),
-                            .rolled_back = first_seen_new(FORGET_S),
+                            .restored = first_seen_new(FORGET_S),
                             .reporting = first_seen_new(0),
                             .releasing = first_seen_new(FORGET_S),
                             .empty = first_seen_new(FORGET_S),
@@ -205,7 +205,7 @@ void controller_stop(struct controller *c) {
         first_seen_free(c->memory.vanished);
         first_seen_free(c->memory.known);
         first_seen_free(c->memory.older);
-        first_seen_free(c->memory.rolled_back);
+        first_seen_free(c->memory.restored);
         first_seen_free(c->memory.reporting);
         first_seen_free(c->memory.releasing);
         first_seen_free(c->memory.empty);

@@ -56,12 +56,12 @@ static void await_recount(struct controller *c, const char *name, int64_t epoch)
 
 /* Reports of channels may be those of the backup until the plugins have noticed the restore, too. */
 static void await_reports(struct controller *c, const char *name) {
-        first_seen_forget(c->memory.rolled_back, name);
-        first_seen_at(c->memory.rolled_back, name, clock_mono_s());
+        first_seen_forget(c->memory.restored, name);
+        first_seen_at(c->memory.restored, name, clock_mono_s());
 }
 
-static bool is_rolled_back_from(const struct compute_domain_fabric *f,
-                                const struct compute_domain_fabric *other) {
+static bool is_before_version(const struct compute_domain_fabric *f,
+                              const struct compute_domain_fabric *other) {
         return other && kube_object_version(f->o.meta.rv) < kube_object_version(other->o.meta.rv);
 }
 
@@ -72,9 +72,9 @@ static void note_version(struct controller *c, const struct compute_domain_fabri
                          const struct compute_domain_fabric *is) {
         const char *name = is->o.meta.name;
         struct controller_restored_fabric **at = restored_at(c, name), *r = *at;
-        if (is_rolled_back_from(is, was ? was : fabric_memory_lost(c, name)))
+        if (is_before_version(is, was ? was : fabric_memory_lost(c, name)))
                 await_reports(c, name);
-        if (is_rolled_back_from(is, was))
+        if (is_before_version(is, was))
                 await_recount(c, name, is->epoch);
         else if (r && !was && fabric_is_own(is) && is->epoch > r->epoch)
                 r->epoch = is->epoch;
@@ -134,12 +134,12 @@ void fabric_memory_changed(struct controller *c, const struct compute_domain_fab
                 forget_lost(lost_at(c, is->o.meta.name));
 }
 
-bool fabric_memory_rolled_back(struct controller *c, const char *name) {
+bool fabric_memory_awaits_recount(struct controller *c, const char *name) {
         return *restored_at(c, name);
 }
 
 int64_t fabric_memory_restored_s(struct controller *c, const char *name, int64_t now) {
-        int64_t since = first_seen_get(c->memory.rolled_back, name), left = since + CHANNELS_RESTORED_S - now;
+        int64_t since = first_seen_get(c->memory.restored, name), left = since + CHANNELS_RESTORED_S - now;
         return since && left > 0 ? left : 0;
 }
 

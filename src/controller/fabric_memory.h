@@ -14,7 +14,7 @@ void fabric_memory_changed(struct controller *c, const struct compute_domain_fab
 const struct compute_domain_fabric *fabric_memory_lost(struct controller *c, const char *name);
 /* Returns whether the object may lack assignments that daemons have, because a recount has not begun since it
  * was deleted or restored. */
-bool fabric_memory_rolled_back(struct controller *c, const char *name);
+bool fabric_memory_awaits_recount(struct controller *c, const char *name);
 /* Returns for how many more seconds plugins may not have noticed that etcd was restored, so that their
  * reports may be those of the backup; 0: the object was not restored lately. `now`: clock_mono_s(). */
 int64_t fabric_memory_restored_s(struct controller *c, const char *name, int64_t now);

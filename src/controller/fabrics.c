@@ -591,8 +591,7 @@ static struct channels_facts channels_facts_of(const struct fabric_facts *k,
                 .n_remembered = k->lost ? k->lost->n_channels : 0,
                 .remembers = k->lost && !condition_true(k->lost->conditions, k->lost->n_conditions,
                                                         FABRIC_CHANNELS_INCOMPLETE),
-                .known_since =
-                        k->old ? day_time(k, first_seen_at(c->memory.known, k->old->o.meta.uid, k->mono)) : 0,
+                .complete_since = day_time(k, c->memory.complete_since),
                 .was_older = k->old && first_seen_get(c->memory.older, k->old->o.meta.uid),
                 .restored_s =
                         mode_assigns_channels(c->mode) ? fabric_memory_restored_s(c, k->clique, k->mono) : 0,
@@ -609,11 +608,11 @@ static struct channels_facts channels_facts_of(const struct fabric_facts *k,
                 .now = k->now
         };
         if (channels_older_s(&facts))
-                facts.was_older = first_seen_at(c->memory.older, k->old->o.meta.uid, k->mono);
+                first_seen_at(c->memory.older, k->old->o.meta.uid, k->mono);
         *assignments = (struct assignments){ .stale = facts.stale,
                                              .settle_s = channels_unreported_s(&facts),
                                              .unlisted_s = channels_unlisted_s(&facts),
-                                             .rolled_back = fabric_memory_rolled_back(c, k->clique) };
+                                             .rolled_back = fabric_memory_awaits_recount(c, k->clique) };
         return facts;
 }
 

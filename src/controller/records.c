@@ -13,7 +13,7 @@
 #include "rules/assignment_facts.h"
 #include "rules/rules.h"
 
-enum { AHEAD_S = 60 /* a clock is wrong if it is so much ahead */ };
+enum { AHEAD_S = 60 /* a clock is wrong if it is ahead by more than this */ };
 
 /* ---- keys ---- */
 

@@ -176,15 +176,15 @@ struct controller_memory {
         struct first_seen *missing_nodes; /* Nodes that do not exist */
         struct first_seen *vanished;      /* nodes that may still run a daemon in a partition, as "<clique
                                              ID>/<node>", see records_vanished() */
-        struct first_seen *known; /* fabric objects by UID, and what records_seen() records; forgotten only
-                                     with the objects */
-        struct first_seen
-                *older; /* fabric objects by UID, which were younger than the plugins of their Nodes */
-        struct first_seen *rolled_back; /* fabric objects by name, see controller/fabric_memory */
-        struct first_seen *reporting;   /* nodes whose plugin has reported its channels to this process;
-                                           forgotten only with the Nodes */
-        struct first_seen *releasing;   /* entries of fabric objects that are being released, see fabrics.c */
-        struct first_seen *empty; /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
+        struct first_seen *known;    /* fabric objects by UID, and what records_seen() records; forgotten only
+                                        with the objects */
+        struct first_seen *older;    /* UIDs of fabric objects that are younger than plugins */
+        struct first_seen *restored; /* names of fabric objects, see fabric_memory_restored_s() */
+        int64_t complete_since;      /* when the caches were first complete; 0: not yet */
+        struct first_seen *reporting; /* nodes whose plugin has reported its channels to this process;
+                                         forgotten only with the Nodes */
+        struct first_seen *releasing; /* entries of fabric objects that are being released, see fabrics.c */
+        struct first_seen *empty;     /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct controller_paused *paused; /* keys with removals that are paused until no cache is stale */
         struct controller_written *written;
         struct controller_deleted_fabric *deleted_fabrics; /* as the cache had them last */
@@ -301,8 +301,8 @@ const char *records_last_clique(const struct controller *c, const char *node);
 const char *records_node_rack(const struct controller *c, const char *node); /* NULL: no slice has a rack */
 /* Returns when the plugin of a node started at the latest, in seconds since 1970. `published`: when the
  * node's slice was created. It can be later, because a restore of etcd removes slices, and plugins create
- * them again. The start of the plugin is known by the kubelet's clock only. If that clock is a minute ahead
- * or more, the plugin may count as old. */
+ * them again. Only the kubelet's clock measures the start of the plugin. If it is ahead of this machine's by
+ * more than a minute, a plugin may count as old. */
 int64_t records_plugin_start(const struct controller *c, const char *node, int64_t published);
 bool records_other_mode(const struct controller *c, const struct compute_domain *cd);
 /* Returns the fabric object of a partition; NULL: it does not exist, or `clique` is NULL or empty. */

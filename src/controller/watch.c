@@ -479,6 +479,7 @@ static void all_synced(struct controller *c) {
         if (c->synced_called)
                 return;
         c->synced_called = true;
+        c->memory.complete_since = clock_mono_s();
         if (c->synced)
                 c->synced(c->synced_u);
 }
@@ -612,8 +613,7 @@ void watch_start(struct controller *c) {
                               OURS(.current = on_current, .metadata_only = true,
                                    .decoded_size = sizeof(struct auto_pod_meta), .kept = auto_pod_fields,
                                    .trim = auto_pod_trim, .label_selector = CD_LABEL_AUTO "=enabled",
-                                   .field_selector = KUBE_PODS_NOT_ENDED,
-                                   .index = { auto_pod_domain }));
+                                   .field_selector = KUBE_PODS_NOT_ENDED, .index = { auto_pod_domain }));
         watch_fabrics(c);
         watch_daemons(c);
         watch_go(c);

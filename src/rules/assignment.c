@@ -498,7 +498,7 @@ static void count_again(const struct assignment_input *in, struct arena *a, stru
         ret->ahead = first ? first->name : NULL;
         for (size_t i = 0; i < in->n_nodes && ret->recount; i++)
                 if (in->nodes[i].expected && !in->nodes[i].dead &&
-                    !has_answered(&in->nodes[i], in->object, ret->recount))
+                    (in->nodes[i].doubtful || !has_answered(&in->nodes[i], in->object, ret->recount)))
                         ret->silent[ret->n_silent++] = in->nodes[i].name;
         if (in->recount && ret->recount == in->recount && !ret->n_silent && !in->settling)
                 ret->recount = 0;

@@ -63,7 +63,7 @@ struct assignment_report {
 /* The facts about a node. */
 struct assignment_node {
         const char *name;
-        const char *ip;      /* IP address of its daemon; "" while unknown */
+        const char *ip;      /* IP address of its daemon; "": unknown, or its Pod has ended */
         const char *boot_id; /* confirmed by the API server; NULL: not asked or not known */
         const char *wanted;  /* UID of the owner of the IMEX domain that its claims need; NULL: none */
         bool released;       /* the API server confirms that no claim for its present IMEX domain is allocated
@@ -71,7 +71,9 @@ struct assignment_node {
         bool dead;           /* confirmed: out of service, or no Node object for a minute */
         bool moved;          /* its daemon has left this partition and serves another one */
         /* the cache shows that the node is dead, or in another boot than its daemon reports, but the API
-         * server has not confirmed this yet. Until then, its report adds nothing to the object */
+         * server has not confirmed this yet. During a recount it cannot confirm another boot, because the
+         * Node may be from a backup. Until then, the report adds nothing to the object, and answers no
+         * recount */
         bool doubtful;
         bool expected; /* a daemon may run here, whether or not it has reported */
         bool ending;   /* its daemon is terminating: the node keeps its assignments, and gets no new ones */
@@ -129,7 +131,8 @@ struct assignment_input {
         int64_t epoch;      /* the last epoch that was assigned */
         int64_t recount;    /* a recount has been running since this epoch; 0: there is none */
         const char *object; /* UID of the fabric object; NULL: it does not exist yet */
-        bool rolled_back;   /* the resource version of the object decreased: etcd was restored */
+        bool rolled_back;   /* the object was deleted, or its resource version decreased because etcd was
+                               restored, and no recount has begun since */
         bool copy;          /* the object is a copy of another one */
         bool settling;      /* IMEX may still run on nodes whose Node object was deleted */
         bool vanished;      /* as `settling`, and the object is so new that it may not list the assignments of

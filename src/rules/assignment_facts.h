@@ -36,11 +36,11 @@ struct assignment_source {
                            */
         bool fresh_pod_per_domain;
         bool stale;       /* a cache may be stale, so the absence of an object proves nothing */
-        bool rolled_back; /* the resource version of the object decreased, and no recount has begun since */
-        bool settling;  /* IMEX may still run on nodes whose Node object was deleted */
-        bool vanished;  /* as `settling`, and the object is so new that it may not list the assignments of
-                           these nodes */
-        int64_t slots;  /* slots of a new IMEX domain */
+        bool rolled_back; /* as in assignment_input */
+        bool settling;    /* IMEX may still run on nodes whose Node object was deleted */
+        bool vanished;    /* as `settling`, and the object is so new that it may not list the assignments of
+                             these nodes */
+        int64_t slots;    /* slots of a new IMEX domain */
 
         const struct node *(*node)(void *u, const char *name); /* NULL: the Node does not exist */
         /* Returns whether the Node object has been missing for ASSIGNMENT_NODE_MISSING_S. */

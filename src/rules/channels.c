@@ -192,7 +192,7 @@ static int64_t longer(int64_t a, int64_t b) {
 
 /* Once found, it lasts: the plugin's Pod may be replaced. */
 int64_t channels_older_s(const struct channels_facts *f) {
-        int64_t left = f->old ? f->known_since + CHANNELS_QUARANTINE_S - f->now : 0;
+        int64_t left = f->old ? f->complete_since + CHANNELS_QUARANTINE_S - f->now : 0;
         bool older = f->was_older;
         if (left <= 0 || f->remembers)
                 return 0;
@@ -209,6 +209,14 @@ int64_t channels_unreported_s(const struct channels_facts *f) {
         return longer(table_is_new(f) ? f->vanished_s : 0, channels_older_s(f));
 }
 
+/* Another controller may have seen the restore. */
+static int64_t restored_s(const struct channels_facts *f) {
+        const struct condition *c =
+                condition_find(f->old->conditions, f->old->n_conditions, FABRIC_CHANNELS_INCOMPLETE);
+        bool marked = is_lost(f->old) && streq(c->reason, REASON_TABLE_RESTORED);
+        return longer(f->restored_s, marked ? f->complete_since + CHANNELS_RESTORED_S - f->now : 0);
+}
+
 static void find_loss(struct work *w) {
         const struct compute_domain_fabric *old = w->f->old;
         struct message_list waits = { 0 };
@@ -218,8 +226,8 @@ static void find_loss(struct work *w) {
         /* While the condition reports that the table is lost, signs that disappear do not end it. */
         bool signs = is_lost(old) || (w->begins && old->table_of);
         /* Plugins may report to the new table before the controller sees their signs. */
-        int64_t wait_s = longer(channels_unreported_s(w->f), w->f->restored_s);
-        signs = signs || (w->begins && wait_s) || w->f->restored_s;
+        int64_t restored = restored_s(w->f), wait_s = longer(channels_unreported_s(w->f), restored);
+        signs = signs || (w->begins && wait_s) || restored;
         for (size_t i = 0; w->begins && i < w->f->n_owners; i++)
                 signs = signs || (w->f->owners[i].oldest && w->f->owners[i].oldest < old->o.meta.created);
         for (size_t i = 0; i < w->f->n_nodes; i++) {
@@ -241,7 +249,7 @@ static void find_loss(struct work *w) {
         if (!w->lost)
                 return;
         add_condition(
-                w, FABRIC_CHANNELS_INCOMPLETE, REASON_NOT_ALL_REPORTED,
+                w, FABRIC_CHANNELS_INCOMPLETE, restored ? REASON_TABLE_RESTORED : REASON_NOT_ALL_REPORTED,
                 any ? message_of(
                               w->a,
                               "The table of channels may have been lost or restored. No ComputeDomain gets a "
@@ -249,7 +257,7 @@ static void find_loss(struct work *w) {
                               "report: %s. Check the kubelet plugin there. If a Node is off permanently, "
                               "delete it, or taint it with node.kubernetes.io/out-of-service",
                               silent)
-                : w->f->restored_s
+                : restored
                         ? "The table of channels was restored. No ComputeDomain gets a new channel until all "
                           "kubelet plugins have noticed it and reported their channels again, which takes at "
                           "most three minutes"

@@ -11,14 +11,16 @@
  * - A table is suspect if it was a copy, if it is younger than a claim on its nodes, if it is much younger
  *   than a node that does not report, if a report names another object, or if it went back to an earlier
  *   version. A suspect table assigns nothing until each Node has reported to it, has been deleted or is out
- * of service. Channels that nodes report are confirmed at once. The table of a new partition does not wait
- * for reports.
+ *   of service. Channels that nodes report are confirmed at once. The table of a new partition does not wait
+ *   for reports.
  * - After the table went back to an earlier version, reports may be those of the backup, too. So it assigns
- *   and frees nothing until all plugins must have noticed the restore.
+ *   and frees nothing until all plugins must have noticed the restore. The reason of its condition states
+ *   that for the next controller.
  * - A new table assigns and frees nothing for a minute after a Node was deleted. On such a node, containers
  *   may still run with channels that no report names, and the new table does not list the Node as a member.
- *   If no controller remembers the previous table, the deleted Nodes are unknown. In this case, a table that
- *   is younger than the plugins of its Nodes assigns and frees nothing in its first minute.
+ *   If no controller remembers the previous table, and the table is younger than the plugins of its Nodes, a
+ *   Node may also have been deleted before this controller started. In this case, the table assigns and frees
+ *   nothing in the first minute of the controller.
  * - An entry is `releasing` before it is freed, and plugins refuse it. An entry becomes releasing when its
  *   owner is deleted, or when its owner does not need it and no channel is free. It is removed when all of
  *   this holds: a minute has passed; the API server has confirmed that no claim names the owner; and each
@@ -107,7 +109,8 @@ struct channels_facts {
         /* The entries of a deleted fabric object. They are remembered until another object contains them. */
         const struct fabric_channel *remembered;
         size_t n_remembered;
-        int64_t known_since;            /* when this controller first saw the object; 0: there is none */
+        int64_t complete_since; /* when the caches of this controller were first complete, so that it has seen
+                                   all later deletions of Nodes */
         const int64_t *releasing_since; /* when this controller first saw each entry of `old` releasing */
         bool remembers; /* the controller knows the previous object, which was complete, or knows that there
                            was none */
@@ -155,8 +158,8 @@ struct channels_decision {
 /* Returns for how many more seconds containers may run on a deleted Node with channels that a new or restored
  * table does not list. 0: none can. */
 int64_t channels_unreported_s(const struct channels_facts *f);
-/* The same for Nodes that this controller does not know, because the table is younger than the plugins of its
- * Nodes, and no running controller has seen the table before it. */
+/* The same for Nodes that were deleted before this controller started, because the table is younger than the
+ * plugins of its Nodes, and this controller has not seen the table before it. */
 int64_t channels_older_s(const struct channels_facts *f);
 /* The same while the table is new. 0: none can, or an earlier leader has waited for them. */
 int64_t channels_unlisted_s(const struct channels_facts *f);

@@ -202,7 +202,7 @@ static bool decide(const struct channels_row *row, struct state *s) {
                 since[i] = time_of(s->table.e[i].releasing);
         const struct channels_facts f = { .fabric = FABRIC,
                                           .old = old,
-                                          .known_since = time_of(s->created),
+                                          .complete_since = time_of(s->watches),
                                           .releasing_since = since,
                                           .remembered = lost.channels,
                                           .n_remembered = lost.n_channels,
@@ -353,7 +353,7 @@ static bool delete_node(struct state *s, struct machine *m) {
 static bool delete_object(struct state *s) {
         if (!s->object || !has_reported(s) || !channels_take(&s->deletes))
                 return false;
-        s->remembers = s->leads && s->is_own;
+        s->remembers = s->leads && s->is_own && !s->is_lost;
         memset(&s->remembered, 0, sizeof s->remembered);
         if (s->remembers)
                 s->remembered = s->table;
@@ -368,7 +368,7 @@ static bool delete_object(struct state *s) {
 }
 
 static void forget(struct state *s) {
-        s->remembers = s->leases_at = s->leases_before = 0;
+        s->remembers = s->watches = s->leases_at = s->leases_before = 0;
         memset(&s->remembered, 0, sizeof s->remembered);
         for (unsigned n = 0; n < HOSTS; n++)
                 s->machines[n].gone = s->machines[n].alive_after = 0;
@@ -385,7 +385,7 @@ static bool stop_leading(struct state *s) {
 static bool lead(struct state *s) {
         if (s->leads || !is_quiet(s))
                 return false;
-        s->leads = 1;
+        s->leads = s->watches = 1;
         for (unsigned n = 0; n < HOSTS; n++)
                 s->machines[n].gone = !s->machines[n].is_there;
         return true;
@@ -413,6 +413,7 @@ static bool tick(struct state *s) {
                 if (s->machines[n].held && s->machines[n].deleted == DEAD_TICKS)
                         return false; /* the pod ends first */
         grow(&s->created);
+        grow(&s->watches);
         grow(&s->leases_at);
         grow(&s->leases_before);
         for (unsigned i = 0; i < s->table.n; i++)

@@ -70,7 +70,7 @@ struct machine {
 struct state {
         uint8_t object, created, is_own, is_lost, next, counted, members;
         struct table table;
-        uint8_t leads, remembers, leases_at, leases_before;
+        uint8_t leads, remembers, watches, leases_at, leases_before;
         struct table remembered;
         struct machine machines[HOSTS];
         uint8_t owners; /* a bit for each ComputeDomain that exists */

@@ -230,6 +230,17 @@ static void a_table_of_new_plugins_does_not_wait(void **state) {
         assert_non_null(strstr(w->patched, "{\"id\":1,\"owner\":"));
 }
 
+/* failure: a kubelet's clock is ahead -> its plugin counts as older than the fabric object [etcd] */
+static void a_plugin_with_a_clock_that_is_ahead_counts_as_old(void **state) {
+        struct world *w = *state;
+        w->domains = A_DOMAIN;
+        w->claims = A_CLAIM(OWN);
+        w->started = "2126-01-01T00:00:00Z";
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->n_patched);
+        assert_non_null(strstr(w->patched, FABRIC_CHANNELS_INCOMPLETE));
+}
+
 /* failure: etcd is restored under a running controller -> no channel is assigned before the plugins notice it
  * [etcd] */
 static void a_table_that_went_back_assigns_nothing_for_three_minutes(void **state) {
@@ -414,6 +425,8 @@ int main(void) {
                         a_table_that_is_younger_than_a_plugin_assigns_nothing_in_its_first_minute, setup,
                         leading_teardown),
                 cmocka_unit_test_setup_teardown(a_table_of_new_plugins_does_not_wait, setup,
+                                                leading_teardown),
+                cmocka_unit_test_setup_teardown(a_plugin_with_a_clock_that_is_ahead_counts_as_old, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(a_table_that_went_back_assigns_nothing_for_three_minutes,
                                                 setup, leading_teardown),

@@ -33,7 +33,8 @@ struct world {
         struct fabric_assignment assignment, more_assignments[2];
         struct node node;
         struct taint taint;
-        bool no_object, is_busy, has_node, node_missing, stale, is_standing, other_mode, fresh_pods;
+        bool no_object, is_busy, has_node, node_missing, stale, is_standing, other_mode, fresh_pods,
+                rolled_back;
         const char *slice; /* NULL: there is none */
         struct daemon_pod pods[3];
         size_t n_pods;
@@ -183,6 +184,7 @@ static inline const struct assignment_node *node_facts(struct world *w) {
                                              .n_names = 1,
                                              .is_standing = w->is_standing,
                                              .stale = w->stale,
+                                             .rolled_back = w->rolled_back,
                                              .fresh_pod_per_domain = w->fresh_pods,
                                              .slots = 18,
                                              .node = get_node,

@@ -110,7 +110,7 @@ static inline void decide(struct small *s) {
         for (size_t i = 0; i < s->old.n_channels; i++)
                 since[i] = s->old.channels[i].releasing;
         s->f.releasing_since = since;
-        s->f.known_since = s->f.old ? s->f.old->o.meta.created : 0;
+        s->f.complete_since = s->f.old ? s->f.old->o.meta.created : 0;
         channels_decide(&s->f, s->a, &s->d);
         assert_null(channels_check(&s->f, &s->d, s->a));
 }

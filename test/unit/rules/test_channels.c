@@ -210,7 +210,8 @@ static void a_new_table_waits_for_deleted_nodes_although_the_previous_one_is_kno
         assert_string_equal(condition_text(s, FABRIC_CHANNELS_INCOMPLETE), "");
 }
 
-/* Until the plugins have noticed it, their Pods show the reports of the backup, and these name the table. */
+/* Until the plugins have noticed the restore, their Pods show the reports of the backup, and these name the
+ * table. */
 /* failure: the version of the fabric object goes back -> no channel is assigned for three minutes [etcd] */
 static void a_restored_table_waits_until_all_plugins_have_noticed_it(void **state) {
         struct small *s = *state;

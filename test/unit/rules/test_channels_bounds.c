@@ -142,7 +142,7 @@ static void a_new_or_lost_table_waits_for_deleted_nodes_and_another_does_not(voi
         struct small *s = *state;
         struct condition lost = { .type = FABRIC_CHANNELS_INCOMPLETE, .status = "True" };
         s->f.vanished_s = 17;
-        s->f.known_since = 1000;
+        s->f.complete_since = 1000;
         assert_int_equal(channels_unreported_s(&s->f), 0);
         s->old.conditions = &lost;
         s->old.n_conditions = 1;
@@ -150,20 +150,20 @@ static void a_new_or_lost_table_waits_for_deleted_nodes_and_another_does_not(voi
         s->f.old = NULL;
         assert_int_equal(channels_unreported_s(&s->f), 0);
         s->f.old = &s->old;
-        s->f.known_since = NOW - CHANNELS_QUARANTINE_S + 18;
+        s->f.complete_since = NOW - CHANNELS_QUARANTINE_S + 18;
         s->nodes[1].stated = 1; /* older than the object */
         assert_int_equal(channels_unreported_s(&s->f), 18);
 }
 
 static void a_new_table_stays_younger_than_a_plugin_whose_pod_was_replaced(void **state) {
         struct small *s = *state;
-        s->f.known_since = NOW - CHANNELS_QUARANTINE_S + 18;
+        s->f.complete_since = NOW - CHANNELS_QUARANTINE_S + 18;
         s->old.table_of = NULL;
         assert_int_equal(channels_older_s(&s->f), 0);
         s->f.was_older = true;
         assert_int_equal(channels_older_s(&s->f), 18);
         assert_int_equal(channels_unlisted_s(&s->f), 18);
-        s->f.known_since = NOW - CHANNELS_QUARANTINE_S + 1;
+        s->f.complete_since = NOW - CHANNELS_QUARANTINE_S + 1;
         assert_int_equal(channels_older_s(&s->f), 1);
         s->f.vanished_s = 2;
         assert_int_equal(channels_unreported_s(&s->f), 2);

@@ -346,7 +346,7 @@ static void run_controller(struct world *w, struct controller *c) {
                 since[i] = old.channels[i].releasing;
         struct channels_facts f = { .fabric = FABRIC,
                                     .old = v->table.object ? &old : NULL,
-                                    .known_since = old.o.meta.created,
+                                    .complete_since = old.o.meta.created,
                                     .releasing_since = since,
                                     .remembered = lost.channels,
                                     .n_remembered = lost.n_channels,

@@ -13,7 +13,7 @@ static void a_release_of_another_controller_counts_from_when_it_was_seen(void **
         s->owners[0].confirmed = true;
         give(s, 1, A, NOW - 1000);
         s->f.leases_at = s->f.leases_before = s->nodes[0].alive_after = s->nodes[1].alive_after = NOW;
-        s->f.known_since = 1000;
+        s->f.complete_since = 1000;
         s->f.releasing_since = &seen;
         channels_decide(&s->f, s->a, &s->d);
         assert_int_equal(id_of(s, A), 1);
@@ -24,7 +24,7 @@ static void a_release_of_another_controller_counts_from_when_it_was_seen(void **
         /* The same applies to the first minute of a table with older Nodes. */
         s->nodes[0].stated = s->old.o.meta.created - CHANNELS_NEW_S - 1;
         assert_int_equal(channels_unreported_s(&s->f), 0);
-        s->f.known_since = NOW - 1;
+        s->f.complete_since = NOW - 1;
         assert_int_equal(channels_unreported_s(&s->f), CHANNELS_QUARANTINE_S - 1);
 }
 
