@@ -142,6 +142,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                             .restored = first_seen_new(FORGET_S),
                             .reporting = first_seen_new(0),
                             .releasing = first_seen_new(FORGET_S),
+                            .awaited = first_seen_new(FORGET_S),
                             .empty = first_seen_new(FORGET_S),
                             .brought = first_seen_new(RACKS_EMPTY_S),
                             .undone = first_seen_new(FORGET_S) },
@@ -208,6 +209,7 @@ void controller_stop(struct controller *c) {
         first_seen_free(c->memory.restored);
         first_seen_free(c->memory.reporting);
         first_seen_free(c->memory.releasing);
+        first_seen_free(c->memory.awaited);
         first_seen_free(c->memory.empty);
         first_seen_free(c->memory.brought);
         first_seen_free(c->memory.undone);

@@ -100,7 +100,9 @@ struct rolling {
         struct arena *a;
         const struct daemon_pod **pods; /* sorted by node */
         size_t n, cap;
-        size_t n_missing;            /* nodes without a daemon's Pod yet */
+        const char **missing; /* nodes without a daemon's Pod yet */
+        size_t n_missing, cap_missing;
+        int64_t recheck_s; /* when a daemon that has not started counts as one that crashes; 0: never */
         struct rollout_daemon *list; /* of the Pods, then of those nodes */
         enum rollout_choice *choices;
 };
@@ -126,9 +128,22 @@ static bool is_withheld(const struct controller *c, const char *node) {
 static bool count_missing(void *u, const struct kube_object *o) {
         struct rolling *r = u;
         const struct node *n = (const struct node *)o;
-        r->n_missing += n->imex_daemon && node_ready(n) && !is_withheld(r->c, n->o.meta.name) &&
-                        !records_daemon(r->c, n->o.meta.name);
+        if (!n->imex_daemon || !node_ready(n) || is_withheld(r->c, n->o.meta.name) ||
+            records_daemon(r->c, n->o.meta.name))
+                return true;
+        ARENA_GROW(r->a, r->missing, r->n_missing, r->cap_missing);
+        r->missing[r->n_missing++] = n->o.meta.name;
         return true;
+}
+
+/* A daemon that should have started by now counts as one that crashes: its node may be full or hang, and the
+ * rollout must not wait for it. */
+static bool hangs(struct rolling *r, const char *node, bool starts) {
+        if (starts)
+                return first_seen_for(r->c->memory.awaited, node, ROLLOUT_PATIENCE_S, clock_mono_s(),
+                                      &r->recheck_s);
+        first_seen_forget(r->c->memory.awaited, node);
+        return false;
 }
 
 static int daemons_by_node(const void *x, const void *y) {
@@ -177,7 +192,7 @@ static bool is_spent(const struct rolling *r, const struct daemon_pod *p,
         return s.found;
 }
 
-static struct rollout_daemon facts_of(const struct rolling *r, const struct daemon_pod *p) {
+static struct rollout_daemon facts_of(struct rolling *r, const struct daemon_pod *p) {
         const struct node *n = records_node(r->c, p->pod.node);
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         struct daemon_report report;
@@ -185,7 +200,7 @@ static struct rollout_daemon facts_of(const struct rolling *r, const struct daem
         bool reported = p->report && daemon_report_decode(str_from(p->report), a, &report, &e) == 0;
         if (!reported)
                 report = (struct daemon_report){ .imex_version = "" };
-        return (struct rollout_daemon){
+        struct rollout_daemon d = {
                 .outdated = p->pod.template_hash && !streq(p->pod.template_hash, r->hash),
                 .node_ready = n && node_ready(n),
                 .withheld = is_withheld(r->c, p->pod.node),
@@ -201,6 +216,11 @@ static struct rollout_daemon facts_of(const struct rolling *r, const struct daem
                 .fresh_wanted = r->c->config->fresh_pods && report.served && !report.has_assignment,
                 .started = started(r, &p->pod),
         };
+        bool runs = d.reported && d.imex_starts && d.started;
+        d.crashing = hangs(r, p->pod.node,
+                           d.node_ready && !d.withheld && !d.outdated && !d.removed && !d.spent && !runs) ||
+                     d.crashing;
+        return d;
 }
 
 /* Whether facts_of() and records_daemon() find the same in both versions of a Pod. */
@@ -237,9 +257,9 @@ static void daemons_replace(struct controller *c, const struct daemon_pod *p, en
 /* The nodes of the daemons for which `is` returns true, for people. */
 static const char *nodes_of(const struct rolling *r, bool (*is)(const struct rolling *r, size_t i)) {
         struct message_list list = { 0 };
-        for (size_t i = 0; i < r->n; i++)
+        for (size_t i = 0; i < r->n + r->n_missing; i++)
                 if (is(r, i))
-                        message_add(&list, "%s", r->pods[i]->pod.node);
+                        message_add(&list, "%s", i < r->n ? r->pods[i]->pod.node : r->missing[i - r->n]);
         return message_end(&list, r->a);
 }
 
@@ -257,10 +277,12 @@ static void daemons_report(const struct rolling *r, const struct daemonset *set,
         if (out->n_crashing)
                 event_record(
                         r->c->events, &about, EVENT_WARNING, REASON_DAEMONS_CRASH,
-                        "Daemons with the newest template crash on these nodes: %s. Until daemons with it "
-                        "are healthy, the rollout replaces at most a tenth of the idle daemons. Run kubectl "
-                        "logs --previous for the Pods on these nodes. If a new version is the cause, use "
-                        "helm rollback",
+                        "Daemons with the newest template crash, or have not started in ten minutes, on "
+                        "these "
+                        "nodes: %s. Until daemons with it are healthy, the rollout replaces at most a tenth "
+                        "of "
+                        "the idle daemons. Run kubectl describe and kubectl logs --previous for the Pods on "
+                        "these nodes. If a new version is the cause, use helm rollback",
                         nodes_of(r, crashes));
         /* The daemons of a standing domain never become idle by themselves. */
         if (mode_is_standing(r->c->mode) && out->n_busy && out->n_busy == out->n_outdated)
@@ -284,13 +306,17 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
         for (size_t i = 0; i < r.n; i++)
                 r.list[i] = facts_of(&r, r.pods[i]);
         for (size_t i = r.n; i < n_all; i++)
-                r.list[i] = (struct rollout_daemon){ .node_ready = true, .idle = true };
+                r.list[i] = (struct rollout_daemon){ .node_ready = true,
+                                                     .idle = true,
+                                                     .crashing = hangs(&r, r.missing[i - r.n], true) };
         rollout_make(r.list, n_all, clock_mono_s(), r.choices, &out);
         for (size_t i = 0; i < r.n; i++)
                 daemons_replace(c, r.pods[i], r.choices[i]);
         daemons_report(&r, set, &out);
-        if (out.recheck_s)
-                work_queue_add_after(c->queue, KEY_OF_DAEMONS, (unsigned)out.recheck_s * 1000U);
+        int64_t recheck_s =
+                out.recheck_s && (!r.recheck_s || out.recheck_s < r.recheck_s) ? out.recheck_s : r.recheck_s;
+        if (recheck_s)
+                work_queue_add_after(c->queue, KEY_OF_DAEMONS, (unsigned)recheck_s * 1000U);
 }
 
 /* ---- host-managed ---- */

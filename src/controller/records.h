@@ -183,6 +183,7 @@ struct controller_memory {
         int64_t complete_since;      /* when the caches were first complete; 0: not yet */
         struct first_seen *reporting; /* nodes whose plugin has reported its channels to this process;
                                          forgotten only with the Nodes */
+        struct first_seen *awaited;   /* nodes whose daemon with the newest template has not started */
         struct first_seen *releasing; /* entries of fabric objects that are being released, see fabrics.c */
         struct first_seen *empty;     /* IMEX domains without an assignment, as "<clique ID>/<owner's UID>" */
         struct controller_paused *paused; /* keys with removals that are paused until no cache is stale */

@@ -18,18 +18,23 @@
 #include <stdint.h>
 
 /* A daemon is healthy when it has run for this time without a restart. */
-enum { ROLLOUT_HEALTHY_S = 60 };
+enum {
+        ROLLOUT_HEALTHY_S = 60,
+        ROLLOUT_PATIENCE_S = 600 /* a daemon with the newest template that has not started within this time
+                                    counts as one that crashes */
+};
 
 struct rollout_daemon {
-        bool outdated;     /* it does not run the newest template */
-        bool node_ready;   /* its Node exists and is Ready */
-        bool withheld; /* its node withholds the device of the daemon, so no other daemon can start there */
-        bool spent;        /* its claim was unprepared, so none of its containers can start again */
-        bool removed;      /* its Pod is being deleted, or the fabric object marks it for removal */
-        bool asked;        /* the controller has requested its mark; the write may be under way */
-        bool idle;         /* it has no assignment, or IMEX has never been READY in it */
-        bool reported;     /* it has reported in this Pod */
-        bool crashing;     /* its container has ended, and waits or was restarted before the first report */
+        bool outdated;   /* it does not run the newest template */
+        bool node_ready; /* its Node exists and is Ready */
+        bool withheld;   /* its node withholds the device of the daemon, so no other daemon can start there */
+        bool spent;      /* its claim was unprepared, so none of its containers can start again */
+        bool removed;    /* its Pod is being deleted, or the fabric object marks it for removal */
+        bool asked;      /* the controller has requested its mark; the write may be under way */
+        bool idle;       /* it has no assignment, or IMEX has never been READY in it */
+        bool reported;   /* it has reported in this Pod */
+        bool crashing;   /* its container has ended, and waits or was restarted before the first report; or it
+                            has the newest template and has not started within ROLLOUT_PATIENCE_S */
         bool imex_starts;  /* `nvidia-imex --version` ran in it */
         bool served;       /* it has served an IMEX domain in this Pod */
         bool fresh_wanted; /* it has served an IMEX domain, and must be replaced before the node joins

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "controller/labels.h"
 #include "daemons_world.h"
+#include "rules/rollout.h"
 
 /* ---- which nodes get a daemon ---- */
 
@@ -554,6 +555,27 @@ static void a_node_that_waits_for_its_next_pod_counts_as_trying_the_template(voi
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
 }
 
+/* failure: the new daemon of one node never starts -> after ten minutes the rollout continues, and an Event
+ * names the node [upgrade] */
+static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+        w->n_daemons = 30;
+        w->n_missing = 1;
+        w->hold_deletes = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, (ROLLOUT_PATIENCE_S - 5) * 1000);
+        assert_int_equal(w->n_pod_deletes, 0);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        assert_non_null(strstr(w->event, "DaemonsCrash"));
+        assert_non_null(strstr(w->event, "have not started in ten minutes, on these nodes: n1. "));
+        run_for(&w->l.loop, 500);
+        assert_int_equal(w->n_pod_deletes, 1);
+}
+
 static void withholds_during_a_rollout(struct world *w) {
         w->has_set = w->hold_deletes = w->withheld = true;
         w->node_labels = LABELLED;
@@ -672,6 +694,7 @@ int main(void) {
                 TEST(a_daemon_with_an_unreadable_report_is_replaced),
                 TEST(a_crashing_daemon_is_removed_when_imex_becomes_host_managed),
                 TEST(a_node_that_waits_for_its_next_pod_counts_as_trying_the_template),
+                TEST(a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start),
                 TEST(a_rollout_does_not_wait_for_a_node_that_withholds_its_devices),
                 TEST(a_daemon_is_replaced_only_while_its_node_offers_its_devices),
                 TEST(a_crashing_template_reaches_one_of_eight_idle_nodes),
