@@ -34,7 +34,8 @@ struct target {
         const struct kube_resource *res;
         char *requester, *ns, *name;
         bool subresource, urgent;
-        char *error; /* of the last attempt, NULL when it succeeded or only lost a race */
+        char *answered; /* the version of the object after the last write; NULL: unknown */
+        char *error;    /* of the last attempt, NULL when it succeeded or only lost a race */
         enum err_kind error_kind;
         unsigned failures, away;
         uint64_t failing_since_ms;
@@ -52,7 +53,7 @@ struct requester {
         uint64_t pass; /* the number of its passes */
         bool reported; /* whether the last call of writes_options.error_changed was about an error */
         bool urgent;
-        bool waits;    /* it waits for room, in writes->waiting */
+        bool waits; /* it waits for room, in writes->waiting */
         TAILQ_ENTRY(requester) waiting;
         uint64_t invited; /* the round in which its key was queued because there was room; 0: none */
         bool arrived;     /* the key has had its turn since */
@@ -204,6 +205,7 @@ static void writes_drop(struct target *t) {
         free(t->requester);
         free(t->ns);
         free(t->name);
+        free(t->answered);
         set_error(t, NULL);
         free(t);
 }
@@ -287,20 +289,6 @@ static bool ended_object(const struct target *t, yyjson_val *obj) {
                 yyjson_get_sint(yyjson_obj_get(meta, "deletionGracePeriodSeconds")) <= 0);
 }
 
-static void writes_succeeded(struct target *t, yyjson_val *obj) {
-        if (t->verb == KUBE_APPLY)
-                t->generation =
-                        yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
-        if (t->generation == WRITES_MADE_GENERATION) /* need not be remembered, see writes_generation() */
-                t->generation = 0;
-        if (t->cache && ended_object(t, obj))
-                kube_informer_answer_deleted(t->cache, t->ns, t->name, obj);
-        else if (t->cache)
-                kube_informer_answer(t->cache, obj);
-        reset_failures(t);
-        t->last_ms = writes_now_ms(t->w);
-}
-
 /* Names and answers of the server can have any length, and the text must fit into a status. */
 static char *error_text(const struct target *t, const char *why) {
         return xasprintf("%s %s %.63s%s%.253s: %.1024s", kube_verb_name(t->verb), t->res->kind,
@@ -338,6 +326,38 @@ static void writes_failed(struct target *t, const struct err *e) {
                 set_error(t, text);
                 t->error_kind = e->kind;
         }
+}
+
+/* The previous write of the requester left the object in the same version. Without a back-off, the requester
+ * would try again at once, without end. */
+static bool changes_nothing(struct target *t, yyjson_val *obj) {
+        const char *rv = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "resourceVersion"));
+        bool same = rv && streq(rv, t->answered) && (t->verb == KUBE_APPLY || t->verb == KUBE_MERGE_PATCH);
+        free(t->answered);
+        t->answered = xstrdup_or_null(rv);
+        return same;
+}
+
+static void writes_succeeded(struct target *t, yyjson_val *obj) {
+        if (t->verb == KUBE_APPLY)
+                t->generation =
+                        yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
+        if (t->generation == WRITES_MADE_GENERATION) /* need not be remembered, see writes_generation() */
+                t->generation = 0;
+        if (t->cache && ended_object(t, obj))
+                kube_informer_answer_deleted(t->cache, t->ns, t->name, obj);
+        else if (t->cache)
+                kube_informer_answer(t->cache, obj);
+        t->last_ms = writes_now_ms(t->w);
+        if (!changes_nothing(t, obj)) {
+                reset_failures(t);
+                return;
+        }
+        struct err e;
+        err_set(&e, ERR_INVALID, 0,
+                "the API server accepts this write, but the object stays as it is: an admission webhook may "
+                "undo the change");
+        writes_failed(t, &e);
 }
 
 static uint64_t shown_after_ms(const struct target *t) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* writes: sends the writes that the handlers decide. At most one write of an object (including its status) is
- * in flight. Writes that may wait are coalesced, and an object whose write fails gets a back-off.
+ * in flight. Writes that may wait are coalesced, and an object whose write fails gets a back-off. A write
+ * that succeeds, but leaves the object in the version of the write before it, counts as refused.
  *
  * The module keeps no bodies. If a write may not start yet, the module queues the requester's key for the
  * time when the write may start, and the handler then decides again with the state of that time. So a burst

@@ -34,6 +34,7 @@ struct world {
         const char *impossible;  /* why the body cannot be rendered; NULL: it can */
         char name[600];          /* of the object; "": "n" */
         unsigned batch_ms, interval_ms;
+        bool undone;          /* a webhook undoes each write */
         bool hold;            /* answers wait for release() */
         uint64_t answered_ns; /* time of the last answer; 0: none yet */
         uint64_t least_ms;    /* the shortest time from an answer to the next request */
@@ -53,11 +54,11 @@ static void answer(struct world *w, struct fake_conn *c) {
                            "this\",\"code\":422}");
                 return;
         }
-        w->written = w->sent;
+        w->written = w->undone ? 0 : w->sent;
         snprintf(body, sizeof body,
                  "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"%u\",\"generation\":"
                  "7}}",
-                 w->n_requests);
+                 w->undone ? 1 : w->n_requests);
         fake_reply(c, 200, NULL, body);
 }
 
@@ -428,6 +429,20 @@ static void a_failing_status_write_is_not_reported_in_the_status(void **state) {
         assert_null(writes_error(w->writes, "d/x"));
 }
 
+/* failure: a webhook undoes each write of the controller -> writes back off, and an error states why
+ * [api-server] */
+static void a_write_that_changes_nothing_backs_off(void **state) {
+        struct world *w = *state;
+        w->undone = true;
+        want(w, 1);
+        until_error(w);
+        assert_non_null(strstr(writes_error(w->writes, "d/x"), "an admission webhook may undo the change"));
+        assert_in_range(w->n_requests, 3, 12);
+        w->undone = false;
+        until_written(w);
+        assert_null(writes_error(w->writes, "d/x"));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -437,6 +452,7 @@ int main(void) {
                 T(a_burst_is_one_write),
                 T(writes_of_one_object_keep_their_interval),
                 T(a_failing_write_backs_off_and_reports_why),
+                T(a_write_that_changes_nothing_backs_off),
                 T(a_write_in_flight_is_not_dropped),
                 T(a_write_that_is_no_longer_wanted_has_no_error),
                 T(a_late_failure_of_a_dropped_write_is_no_error),
