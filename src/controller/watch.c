@@ -520,7 +520,8 @@ static void watch_on_undecodable(void *u, const struct kube_resource *res, const
                                                                       __VA_ARGS__ })
 #define OURS(...) .synced = watch_on_synced, .u = c, __VA_ARGS__
 
-/* Root on a node can create a Pod with any label by a static Pod, whose mirror Pod has this annotation. */
+/* Root on a node can create a Pod with any label by a static Pod, whose mirror Pod has this annotation. The
+ * Pods of DaemonSets do not have it. */
 static bool is_no_mirror(void *u, const struct kube_object *o) {
         return !((const struct pod *)o)->mirror;
 }
@@ -582,7 +583,7 @@ static void watch_fabrics(struct controller *c) {
 
 static void watch_daemons(struct controller *c) {
         c->caches.daemons = CACHE(daemon, kube_pods, struct daemon_pod, daemon_pod_fields,
-                                  OURS(.current = on_current, .trim = pod_trim,
+                                  OURS(.current = on_current, .trim = pod_trim, .keep = is_no_mirror,
                                        .index = { daemon_node, daemon_clique }, OF_DAEMONS));
         c->caches.daemon_sets =
                 CACHE(daemon_set, kube_daemonsets, struct daemonset, daemonset_fields, OURS(OF_DAEMONS));

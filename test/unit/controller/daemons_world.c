@@ -47,6 +47,8 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
                 jw_str(&j, IMEX_ANNOTATION_REPORT, w->report);
         if (w->ready)
                 jw_str(&j, IMEX_ANNOTATION_READY, "true");
+        if (w->mirror)
+                jw_str(&j, POD_ANNOTATION_MIRROR, "x");
         jw_end_obj(&j);
         buf_addf(b,
                  "%s{\"metadata\":{\"name\":\"daemon-%u\",\"namespace\":\"driver\",\"uid\":\"p%u\","

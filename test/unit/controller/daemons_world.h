@@ -34,6 +34,7 @@ struct world {
         bool has_daemon;
         const char *report;             /* of the daemon, as JSON; NULL: none */
         bool ready;                     /* the ready annotation of the daemon's Pod */
+        bool mirror;                    /* the Pod represents a static Pod */
         const char *template_hash;      /* of the daemon's Pod */
         const char *daemon_meta;        /* members of the Pod's metadata, each followed by a comma */
         const char *daemon_status;      /* members of the Pod's status, each preceded by a comma */

@@ -276,7 +276,7 @@ static void a_node_does_not_join_a_domain_of_the_go_driver(void **state) {
 }
 
 #define GO_META(name, more)                                                                                  \
-        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"driver\",\"uid\":\"" name                       \
+        "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"driver\",\"uid\":\"" name                      \
         "\",\"resourceVersion\":\"1\",\"labels\":{" GO_LABEL "}" more "}"
 #define GO_POD(more) GO_META("go", more) ",\"spec\":{\"nodeName\":\"n9\"},\"status\":{\"phase\":\"Running\"}}"
 
@@ -292,6 +292,22 @@ static void a_static_pod_does_not_keep_nodes_out_of_a_domain(void **state) {
         run_for(&w->l.loop, 500);
         assert_null(strstr(w->fabric, ASSIGNS));
         w->go_pods = GO_POD(",\"annotations\":{\"kubernetes.io/config.mirror\":\"x\"}");
+        world_start_again(w);
+        RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
+}
+
+/* failure: root on a node creates a static Pod with the daemon's labels -> it does not count as a daemon
+ * [tenants] */
+static void a_static_pod_is_no_daemon(void **state) {
+        struct world *w = *state;
+        world_is_claimed(w);
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->mirror = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, 500);
+        assert_null(strstr(w->fabric, ASSIGNS));
+        w->mirror = false;
         world_start_again(w);
         RUN_UNTIL(&w->l.loop, strstr(w->fabric, ASSIGNED_FIRST));
 }
@@ -677,6 +693,7 @@ int main(void) {
                 TEST(a_claim_template_that_a_finalizer_keeps_is_an_error),
                 TEST(a_node_does_not_join_a_domain_of_the_go_driver),
                 TEST(a_static_pod_does_not_keep_nodes_out_of_a_domain),
+                TEST(a_static_pod_is_no_daemon),
                 TEST(a_clique_alone_does_not_keep_nodes_out_of_a_domain),
                 TEST(the_label_of_a_domain_of_the_go_driver_stays_until_its_last_claim_is_deleted),
                 TEST(the_objects_of_the_go_driver_are_deleted_when_no_node_has_its_label),
