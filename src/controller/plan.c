@@ -415,10 +415,12 @@ static void end_orphans(struct work *w) {
                         add_delete(w, &kube_pods, &w->in->pods[i]->o.meta);
 }
 
-/* Removes the objects that the Go driver left. Returns true while one exists. */
+/* Removes the objects that the Go driver left. Returns true while one exists that the ComputeDomain waits
+ * for. A clique of a ComputeDomain that the Go driver did not form is not waited for: each daemon of the Go
+ * driver can write one, with a finalizer that nobody removes. */
 static bool remove_go_objects(struct work *w) {
         const struct plan_input *in = w->in;
-        bool left = false;
+        bool left = in->n_cliques && is_go(in);
         for (size_t i = 0; i < in->n_sets; i++)
                 left = plan_remove_object(w, &kube_daemonsets, &in->sets[i]->o.meta, in->sets[i]->finalizers,
                                           in->sets[i]->n_finalizers);
@@ -426,11 +428,9 @@ static bool remove_go_objects(struct work *w) {
                 if (!is_workload(in->rcts[i]))
                         left = plan_remove_object(w, &kube_resource_claim_templates, &in->rcts[i]->o.meta,
                                                   in->rcts[i]->finalizers, in->rcts[i]->n_finalizers);
-        for (size_t i = 0; i < in->n_cliques; i++) {
-                left = true;
+        for (size_t i = 0; i < in->n_cliques; i++)
                 if (!in->cliques[i]->o.meta.deleted)
                         add_delete(w, &kube_cliques, &in->cliques[i]->o.meta);
-        }
         return left;
 }
 
@@ -770,7 +770,7 @@ static void plan_ending(struct work *w) {
                                              in->stale));
                 return;
         }
-        w->out->nothing_left = !in->cd;
+        w->out->nothing_left = !in->cd && !in->n_cliques;
         if (in->write_error)
                 report_waiting(w, message_of(w->a,
                                              "Nothing is left, but the controller cannot remove its "

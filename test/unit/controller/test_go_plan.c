@@ -293,6 +293,30 @@ static void a_clique_alone_does_not_keep_nodes_out_and_is_deleted(void **state) 
         arena_free(a);
 }
 
+/* failure: a ComputeDomainClique with a foreign finalizer names a ComputeDomain of this driver -> its
+ * deletion does not wait [tenants] */
+static void a_clique_that_cannot_be_deleted_does_not_keep_a_domain_of_this_driver(void **state) {
+        struct world *w = *state;
+        struct arena *a = arena_new(4096);
+        assert_true(world_settle(w, false) >= 0);
+        w->nodes[0].wanted = false;
+        assert_true(world_settle(w, false) >= 0); /* this driver forms it from now on */
+        assert_false(has_go_objects(w));
+        world_put(w, &kube_cliques, WORLD_NS, "odd",
+                  "{'metadata':{'name':'odd','namespace':'" WORLD_NS "','labels':{'" CD_LABEL "':'" UID_A
+                  "'},'finalizers':['example.com/hold']},'daemons':[]}");
+        world_delete(w, world_find(w, &kube_compute_domains, WORLD_USER_NS, "cd"));
+        struct plan *p = world_plan(w, a);
+        assert_true(deletes_any(p));
+        assert_true(world_settle(w, false) >= 0);
+        assert_int_equal(world_count(w), 1); /* the clique, which is being deleted */
+        p = world_plan(w, a);
+        assert_false(deletes_any(p) || p->nothing_left);
+        object_vanish(world_find(w, &kube_cliques, WORLD_NS, NULL));
+        assert_true(world_plan(w, a)->nothing_left);
+        arena_free(a);
+}
+
 static void its_objects_are_deleted_after_the_domain_is_deleted(void **state) {
         struct world *w = *state;
         struct arena *a = arena_new(4096);
@@ -381,6 +405,7 @@ int main(void) {
                 T(its_deletion_ends_its_daemons_first_and_leaves_nothing),
                 cmocka_unit_test(its_deletion_works_whichever_objects_are_missing),
                 T(a_clique_alone_does_not_keep_nodes_out_and_is_deleted),
+                T(a_clique_that_cannot_be_deleted_does_not_keep_a_domain_of_this_driver),
                 T(its_objects_are_deleted_after_the_domain_is_deleted),
                 T(a_daemonset_in_an_earlier_namespace_of_the_driver_counts),
                 cmocka_unit_test(after_any_events_it_becomes_a_domain_of_this_driver),
