@@ -15,7 +15,7 @@
 #include "kube/backoff.h"
 #include "kube/kube_pages.h"
 
-enum { VALID_MS = 10000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
+enum { VALID_MS = 10000, PAUSE_MS = 1000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 
 enum state {
         WAITING, /* for the next list */
@@ -43,8 +43,10 @@ struct scope {
         struct kube_pages *list;
         LIST_HEAD(, question) questions;
         unsigned failures;
-        uint64_t not_before_ms;
-        bool blind; /* an object of the list could not be decoded; `unread` has the error */
+        uint64_t began_ms;       /* when the last list began */
+        uint64_t not_before_ms;  /* when the next one may begin */
+        struct loop_timer pause; /* waits for that time while questions wait, unless the last list failed */
+        bool blind;              /* an object of the list could not be decoded; `unread` has the error */
         struct err unread;
         char key[];
 };
@@ -53,7 +55,7 @@ struct live_read {
         struct live_read_options o;
         struct scope *scopes;
         struct question *questions;
-        struct loop_timer expiry; /* runs while there are questions */
+        struct loop_timer expiry; /* runs while there are scopes */
 };
 
 static void on_expiry(void *u);
@@ -62,6 +64,7 @@ struct live_read *live_read_new(const struct live_read_options *o) {
         struct live_read *c = xnew(struct live_read);
         c->o = *o;
         c->o.valid_ms = o->valid_ms ? o->valid_ms : VALID_MS;
+        c->o.pause_ms = o->pause_ms ? o->pause_ms : PAUSE_MS;
         loop_timer_init(&c->expiry, kube_client_loop(o->client), on_expiry, c);
         return c;
 }
@@ -88,6 +91,7 @@ static void drop_scope(struct scope *s) {
         while ((q = LIST_FIRST(&s->questions)))
                 drop_question(s->c, q);
         HASH_DEL(s->c->scopes, s);
+        loop_timer_done(&s->pause);
         kube_pages_free(s->list);
         free(s->ns);
         free(s->selector);
@@ -108,7 +112,7 @@ void live_read_free(struct live_read *c) {
 /* ---- expiry ---- */
 
 static void expire_later(struct live_read *c) {
-        if (c->questions && !loop_timer_waits(&c->expiry))
+        if (c->scopes && !loop_timer_waits(&c->expiry))
                 loop_timer_start(&c->expiry, c->o.valid_ms);
 }
 
@@ -116,20 +120,21 @@ static void live_read_drop_expired(struct scope *s) {
         uint64_t now = live_read_now_ms(s->c);
         for (struct question *q = LIST_FIRST(&s->questions), *next; q; q = next) {
                 next = LIST_NEXT(q, of_scope);
-                if (q->until_ms < now)
+                if (q->until_ms < now && (q->state != WAITING || !loop_timer_waits(&s->pause)))
                         drop_question(s->c, q);
         }
 }
 
-/* Keeps the questions of a list that is under way, because they wait for its answer. */
+/* Keeps the questions of a list that is under way or waits, because they wait for its answer. */
 static void on_expiry(void *u) {
         struct live_read *c = u;
+        uint64_t now = live_read_now_ms(c);
         for (struct scope *s = c->scopes, *next; s; s = next) {
                 next = s->hh.next;
                 if (kube_pages_under_way(s->list))
                         continue;
                 live_read_drop_expired(s);
-                if (LIST_EMPTY(&s->questions))
+                if (LIST_EMPTY(&s->questions) && s->not_before_ms <= now)
                         drop_scope(s);
         }
         expire_later(c);
@@ -168,6 +173,7 @@ static struct question *live_read_find(const struct live_read *c, enum live_read
 }
 
 static void live_read_on_page(void *u, yyjson_val *list, bool last, const struct err *e);
+static void live_read_begin(void *u);
 
 static const struct kube_resource *resource_of(enum live_read_kind what) {
         static const struct kube_resource *const resources[] = {
@@ -198,6 +204,7 @@ static struct scope *make_scope(struct live_read *c, enum live_read_kind what, c
                                                                             .field_selector = s->selector,
                                                                             .page = live_read_on_page,
                                                                             .u = s });
+        loop_timer_init(&s->pause, kube_client_loop(c->o.client), live_read_begin, s);
         LIST_INIT(&s->questions);
         HASH_ADD_STR(c->scopes, key, s);
         return s;
@@ -218,12 +225,18 @@ static struct question *make_question(struct scope *s, const char *key) {
 
 /* ---- the list ---- */
 
-static void live_read_begin(struct scope *s);
+/* A tenant can cause questions as often as it writes an object, and a list of a large cluster costs the API
+ * server much. */
+static uint64_t live_read_pause_ms(const struct scope *s, uint64_t now) {
+        uint64_t ms = s->c->o.pause_ms + (now - s->began_ms);
+        return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
+}
 
 /* Answers each question that the list was started for. Later questions wait for the next list. */
 static void on_complete(struct scope *s) {
-        uint64_t until = live_read_now_ms(s->c) + s->c->o.valid_ms;
+        uint64_t now = live_read_now_ms(s->c), until = now + s->c->o.valid_ms;
         s->failures = 0;
+        s->not_before_ms = now + live_read_pause_ms(s, now);
         for (struct question *q = LIST_FIRST(&s->questions), *next; q; q = next) {
                 next = LIST_NEXT(q, of_scope);
                 if (q->state == ASKED) {
@@ -366,19 +379,28 @@ static void live_read_on_page(void *u, yyjson_val *list, bool last, const struct
                 on_complete(s);
 }
 
-static void live_read_begin(struct scope *s) {
+/* Starts a list for the questions that wait, or waits for the end of the pause. */
+static void live_read_begin(void *u) {
+        struct scope *s = u;
         struct question *q;
+        uint64_t now = live_read_now_ms(s->c);
         bool any = false;
         if (kube_pages_under_way(s->list))
                 return;
-        LIST_FOREACH (q, &s->questions, of_scope) {
+        LIST_FOREACH (q, &s->questions, of_scope)
                 any = any || q->state == WAITING;
+        if (!any)
+                return;
+        if (s->not_before_ms > now) {
+                loop_timer_at(&s->pause, s->not_before_ms);
+                return;
+        }
+        LIST_FOREACH (q, &s->questions, of_scope)
                 if (q->state == WAITING)
                         q->state = ASKED;
-        }
         s->blind = false;
-        if (any)
-                kube_pages_start(s->list, false);
+        s->began_ms = now;
+        kube_pages_start(s->list, false);
 }
 
 /* ---- questions ---- */
@@ -404,7 +426,7 @@ bool live_read_absent(struct live_read *c, enum live_read_kind what, const char 
         if (q->state == FOUND || q->state == ABSENT)
                 q->state = WAITING; /* the answer has expired */
         work_queue_waiters_add(&q->requesters, requester);
-        if (!kube_pages_under_way(s->list) && s->not_before_ms > now) {
+        if (!kube_pages_under_way(s->list) && s->failures && s->not_before_ms > now) {
                 q->until_ms = s->not_before_ms + c->o.valid_ms;
                 work_queue_add_after(c->o.queue, requester, (unsigned)(s->not_before_ms - now));
                 return false;

@@ -5,10 +5,10 @@
  * Each question is whether a list contains an object with a certain key: a ComputeDomain with a UID, a claim
  * that brings a node into a ComputeDomain, a Node that is not out of service, or a Node in a certain boot.
  * Only a list that began after the question answers it. The API server reads the list from etcd and not from
- * its cache, because the request has no resourceVersion. Questions that arrive during a list share the next
- * one. The module passes each object in the list to `found`, so that the caches get the object. A list that
- * fails, or contains an object that cannot be decoded, answers no question. It is retried with back-off as
- * long as callers ask.
+ * its cache, because the request has no resourceVersion. Questions that arrive during a list, or in
+ * the pause after it, share the next one. The module passes each object in the list to `found`, so that the
+ * caches get the object. A list that fails, or contains an object that cannot be decoded, answers no
+ * question. It is retried with back-off as long as callers ask.
  *
  * The module drops an expired answer after at most twice its lifetime, and does the same with a question that
  * no caller repeats after a failure. Loop thread only. */
@@ -33,6 +33,8 @@ struct live_read_options {
         void *u;
         unsigned valid_ms; /* how long an answer is valid; 0: 10 s. The first answer that an object
                               exists: a tenth of this time */
+        unsigned pause_ms; /* from the end of a list to the next one of the same kind and namespace, or of
+                              the same Node, plus the duration of the list, up to 30 s; 0: 1 s */
 };
 
 struct live_read *live_read_new(const struct live_read_options *o);

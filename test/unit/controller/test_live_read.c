@@ -103,10 +103,18 @@ static void on_found(void *u, enum live_read_kind what, yyjson_val *object) {
         w->found++;
 }
 
-static void begin(struct world *w, unsigned valid_ms) {
+static void begin_with(struct world *w, unsigned valid_ms, unsigned pause_ms) {
         live_read_free(w->confirm);
-        w->confirm = live_read_new(&(struct live_read_options){
-                .client = w->client, .queue = w->queue, .found = on_found, .u = w, .valid_ms = valid_ms });
+        w->confirm = live_read_new(&(struct live_read_options){ .client = w->client,
+                                                                .queue = w->queue,
+                                                                .found = on_found,
+                                                                .u = w,
+                                                                .valid_ms = valid_ms,
+                                                                .pause_ms = pause_ms });
+}
+
+static void begin(struct world *w, unsigned valid_ms) {
+        begin_with(w, valid_ms, 1);
 }
 
 static int setup(void **state) {
@@ -349,6 +357,42 @@ static void questions_share_a_list(void **state) {
         assert_int_equal(w->lists, 2);
 }
 
+/* failure: writes of a tenant cause a new question all the time -> the API server lists once a second
+ * [tenants] */
+static void lists_of_the_same_objects_have_a_pause(void **state) {
+        struct world *w = *state;
+        begin_with(w, 100, 0);
+        for (unsigned i = 0; i < 300; i++) {
+                char uid[16];
+                snprintf(uid, sizeof uid, "uid-%u", i);
+                assert_false(domain_absent(w, uid, uid));
+                run_for(&w->loop, 10);
+        }
+        assert_in_range(w->lists, 3, 4);
+        assert_false(claim_absent(w, UID(1), "n1")); /* other objects do not wait */
+        RUN_UNTIL(&w->loop, w->lists == 5 || w->lists == 6);
+        run_for(&w->loop, 1100);
+        assert_int_equal(w->n_queued, 300 + 1); /* each question is answered, although some waited long */
+}
+
+/* failure: a list takes the API server long -> the next list waits for as long */
+static void the_pause_after_a_slow_list_is_longer(void **state) {
+        struct world *w = *state;
+        begin_with(w, 3600000, 1000);
+        w->holds = true;
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, w->held);
+        run_for(&w->loop, 5000);
+        release(w);
+        RUN_UNTIL(&w->loop, w->n_queued == 1);
+        assert_false(domain_absent(w, UID(2), "d/2"));
+        run_for(&w->loop, 5500);
+        assert_int_equal(w->lists, 1);
+        run_for(&w->loop, 1000);
+        assert_int_equal(w->lists, 2);
+        assert_true(domain_absent(w, UID(2), "d/2"));
+}
+
 /* ---- failures ---- */
 
 /* failure: the API server refuses a list -> nothing is confirmed, and it is retried */
@@ -518,6 +562,8 @@ int main(void) {
                 T(a_page_that_is_too_large_is_requested_in_halves),
                 T(a_list_under_way_does_not_answer_a_later_question),
                 T(questions_share_a_list),
+                T(lists_of_the_same_objects_have_a_pause),
+                T(the_pause_after_a_slow_list_is_longer),
                 T(a_refused_list_confirms_nothing),
                 T(an_unreadable_object_confirms_nothing),
                 T(a_confirmation_expires),
