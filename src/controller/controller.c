@@ -56,7 +56,7 @@ static void controller_on_key(void *u, const char *text) {
                 return;
         uint64_t begin = uv_hrtime();
         records_resume(c, text);
-        loop_timer_start(&c->calm, CONTROLLER_IDLE_MS);
+        records_calm_later(c);
         records_catch_up(c);
         note_resource_api(c);
         switch (key.kind) {

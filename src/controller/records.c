@@ -201,9 +201,16 @@ void records_pause(struct controller *c, const char *key) {
         HASH_ADD_STR(c->memory.paused, key, h);
 }
 
+void records_calm_later(struct controller *c) {
+        uint64_t now = uv_now(kube_client_loop(c->client)), idle = now + CONTROLLER_IDLE_MS;
+        if (!loop_timer_waits(&c->calm))
+                c->calm_by_ms = now + CONTROLLER_BUSY_MS;
+        loop_timer_at(&c->calm, idle < c->calm_by_ms ? idle : c->calm_by_ms);
+}
+
 void records_on_current(struct controller *c, bool is) {
         if (is)
-                loop_timer_start(&c->calm, CONTROLLER_IDLE_MS);
+                records_calm_later(c);
         if (!is || !c->memory.paused || records_stale(c))
                 return;
         log_info("all caches are current again; continuing with removals",

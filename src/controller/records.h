@@ -144,7 +144,12 @@ struct controller_metrics {
 
 /* At most CONTROLLER_SERIES_MAX ComputeDomains have their own series in the metrics, eight each.
  * ComputeDomains that are not Ready take precedence. */
-enum { CONTROLLER_SERIES_MAX = 1000, CONTROLLER_IDLE_MS = 5000, CONTROLLER_ROLLOUT_MS = 500 };
+enum {
+        CONTROLLER_SERIES_MAX = 1000,
+        CONTROLLER_IDLE_MS = 5000,
+        CONTROLLER_BUSY_MS = 60000,
+        CONTROLLER_ROLLOUT_MS = 500
+};
 
 /* The caches. They are NULL until controller/watch creates them. */
 struct controller_caches {
@@ -227,7 +232,8 @@ struct controller {
         void *synced_u;
         struct controller_caches caches;
         struct controller_memory memory;
-        struct loop_timer calm; /* expires after CONTROLLER_IDLE_MS without a decision or a list */
+        struct loop_timer calm; /* see records_calm_later() */
+        uint64_t calm_by_ms;    /* while it waits: when it expires at the latest */
         bool started, leading, synced_called;
         bool no_conditions; /* the schema of the API server drops conditions */
         struct controller_metrics m;
@@ -286,6 +292,9 @@ void records_pause(struct controller *c, const char *key);
 void records_resume(struct controller *c, const char *key);
 /* Call this when a cache has become current (`is` true) or stale. */
 void records_on_current(struct controller *c, bool is);
+/* After a decision or a list, starts the timer `calm`, which cleans up. It expires after CONTROLLER_IDLE_MS
+ * without another one, or CONTROLLER_BUSY_MS after its first start: a busy cluster is never idle. */
+void records_calm_later(struct controller *c);
 
 /* Returns when this controller first saw that the object `uid` reports the time `reported`, which another
  * clock measured. The result is a time of clock_mono_s(); 0: `reported` is 0. */

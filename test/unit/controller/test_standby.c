@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller that does not lead. */
+/* A controller that does not lead, and the memory of one that leads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +35,25 @@ static void a_standby_returns_the_memory_of_its_lists(void **state) {
         leading_done(&l);
 }
 
+/* failure: a cluster is never quiet -> the leader returns memory, too, at least once a minute */
+static void a_busy_leader_returns_memory(void **state) {
+        struct leading l;
+        leading_init(&l, on_request, NULL);
+        leading_set_mode(&l, "", NULL);
+        leading_start(&l);
+        n_trims = 0;
+        for (unsigned s = 0; s < 150; s++) {
+                records_queue_daemons(&l.c);
+                run_for(&l.loop, 1000);
+        }
+        assert_int_equal(n_trims, 2);
+        leading_done(&l);
+}
+
 int main(void) {
-        const struct CMUnitTest tests[] = { cmocka_unit_test(
-                a_standby_returns_the_memory_of_its_lists) };
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_standby_returns_the_memory_of_its_lists),
+                cmocka_unit_test(a_busy_leader_returns_memory),
+        };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
