@@ -238,14 +238,19 @@ static void gather_shared(const struct controller *c, const struct compute_domai
                                               memory ? &memory->shared_holder : NULL);
 }
 
+/* The allocated claims in the namespace `ns`. A claim of another namespace may name the ComputeDomain, too,
+ * but gets no channel of it. */
 struct wanted {
         struct arena *a;
+        const char *ns;
         struct allocation *items;
         size_t n, cap;
 };
 
 static void reconcile_add_wanted(void *u, const struct allocation *x) {
         struct wanted *l = u;
+        if (!streq(l->ns, x->ns))
+                return;
         ARENA_GROW(l->a, l->items, l->n, l->cap);
         l->items[l->n++] = *x;
 }
@@ -324,15 +329,13 @@ static void read_daemon_state(const struct controller *c, struct host *h, struct
                             : "its daemon still serves the IMEX domain of a ComputeDomain";
 }
 
-static void gather_hosts(const struct controller *c, const struct compute_domain *cd,
-                         const struct wanted *wanted, struct arena *a, struct plan_input *ret) {
+static void gather_hosts(const struct controller *c, const struct wanted *wanted, struct arena *a,
+                         struct plan_input *ret) {
         struct host *hosts = arena_alloc(a, (wanted->n + 1) * sizeof *hosts);
         size_t n = 0, kept = 0;
-        for (size_t i = 0; cd && i < wanted->n; i++) {
-                const struct allocation *x = &wanted->items[i];
-                if (streq(cd->o.meta.ns, x->ns) && !streq(x->node, CD_POOL_SHARED))
-                        hosts[n++] = (struct host){ .name = x->node };
-        }
+        for (size_t i = 0; i < wanted->n; i++)
+                if (!streq(wanted->items[i].node, CD_POOL_SHARED))
+                        hosts[n++] = (struct host){ .name = wanted->items[i].node };
         qsort(hosts, n, sizeof *hosts, hosts_by_name);
         for (size_t i = 0; i < n; i++) {
                 const struct node *node = records_node(c, hosts[i].name);
@@ -378,7 +381,7 @@ static struct own_channel channel_on(const struct controller *c, const char *uid
                                      .why = message };
 }
 
-/* `claimed`: a claim is allocated. */
+/* `claimed`: a claim of its namespace is allocated. */
 static void gather_channels(const struct controller *c, const char *uid, bool claimed, struct arena *a,
                             struct plan_input *ret) {
         struct own_channel *list = arena_alloc(a, (ret->n_hosts + 1) * sizeof *list);
@@ -439,7 +442,7 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                              struct plan_input *ret) {
         const struct compute_domain *cd = records_domain(c, uid);
         struct list labelled = { .a = a };
-        struct wanted wanted = { .a = a };
+        struct wanted wanted = { .a = a, .ns = cd ? cd->o.meta.ns : NULL };
         struct own_templates own = { .c = c, .cd = cd, .list = { .a = a } };
         struct controller_domain *memory = records_find(c, uid);
         bool lives = cd && !domain_ends(cd);
@@ -472,7 +475,7 @@ static void reconcile_gather(struct controller *c, const char *uid, const char *
                 if (!ret->write_error)
                         ret->write_error = members_error(c, ret->members, ret->n_members);
         } else {
-                gather_hosts(c, cd, &wanted, a, ret);
+                gather_hosts(c, &wanted, a, ret);
                 if (mode_assigns_channels(c->mode))
                         gather_channels(c, uid, wanted.n > 0, a, ret);
         }
@@ -556,9 +559,9 @@ static struct plan_claim_holder *claim_holder_of(yyjson_val *obj, struct arena *
         const struct kube_meta *m = &claim.o.meta;
         ret->version = arena_strdup(a, m->rv);
         if (m->deleted)
-                ret->terminating = arena_strdup(
-                        a, shared_claim_terminating(str_or(m->ns, ""), m->name, claim.finalizers,
-                                                    claim.n_finalizers, decoded));
+                ret->terminating =
+                        arena_strdup(a, shared_claim_terminating(str_or(m->ns, ""), m->name, claim.finalizers,
+                                                                 claim.n_finalizers, decoded));
         return ret;
 }
 

@@ -380,10 +380,10 @@ static void an_allocated_shared_claim_keeps_the_channel_in_every_partition(void 
         "{\"type\":\"" type "\",\"status\":\"True\",\"reason\":\"" reason "\",\"message\":\"was " type       \
         "\",\"lastTransitionTime\":\"2026-01-01T00:00:00Z\"}"
 
-/* The gate is open, one of the two pods has completed, and the other one runs on n1. */
-static void open_gate(struct world *w) {
+/* A controller starts, and the gate was open. */
+static void gate_was_open(struct world *w, const char *claims) {
         w->slices = PUBLISHED;
-        w->claims = ALLOCATED_IN("team-a", RESERVED);
+        w->claims = claims;
         w->channels = ENTRY "}";
         w->gate = GATE;
         w->before = ",\"status\":{\"status\":\"Ready\",\"conditions\":[" WAS(
@@ -393,6 +393,11 @@ static void open_gate(struct world *w) {
         w->accepts = true;
         leading_start(&w->l);
         RUN_UNTIL(&w->l.loop, w->n_statuses && w->plugins && w->nodes);
+}
+
+/* The gate is open, one of the two pods has completed, and the other one runs on n1. */
+static void open_gate(struct world *w) {
+        gate_was_open(w, ALLOCATED_IN("team-a", RESERVED));
         assert_non_null(strstr(w->status, "\"StartGateOpened\""));
 }
 
@@ -440,8 +445,18 @@ static void a_new_controller_keeps_an_open_gate_until_the_plugins_report(void **
         RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
 }
 
+/* failure: only a claim of another namespace names a ComputeDomain -> it does not keep the start gate open
+ * [tenants] */
+static void a_claim_of_another_namespace_keeps_no_gate_open(void **state) {
+        struct world *w = *state;
+        w->reports = NULL;
+        gate_was_open(w, ALLOCATED_IN("team-b", RESERVED));
+        RUN_UNTIL(&w->l.loop, strstr(w->status, "StartGateClosed"));
+}
+
 /* No use and no other object changes with this report. */
-/* failure: the last plugin of a partition reports that it uses nothing -> an open start gate closes [upgrade] */
+/* failure: the last plugin of a partition reports that it uses nothing -> an open start gate closes [upgrade]
+ */
 static void an_open_gate_closes_when_the_last_plugin_reports_no_use(void **state) {
         struct world *w = *state;
         w->two_nodes = true;
@@ -485,6 +500,7 @@ int main(void) {
                 T(an_allocated_shared_claim_keeps_the_channel_in_every_partition),
                 T(an_open_gate_stays_open_while_a_plugin_is_replaced),
                 T(a_new_controller_keeps_an_open_gate_until_the_plugins_report),
+                T(a_claim_of_another_namespace_keeps_no_gate_open),
                 T(an_open_gate_closes_when_the_last_plugin_reports_no_use),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
