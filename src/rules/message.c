@@ -2,22 +2,27 @@
 #include "rules/message.h"
 
 #include <stdarg.h>
-
-#include "base/str.h"
+#include <stdio.h>
+#include <string.h>
 
 const char *message_of(struct arena *a, const char *fmt, ...) {
-        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+        static const char end[] = "...";
+        char text[MESSAGE_MAX + 1] = "";
         va_list ap;
         va_start(ap, fmt);
-        buf_vaddf(&b, fmt, ap);
+        int n = vsnprintf(text, sizeof text, fmt, ap);
         va_end(ap);
-        return arena_strdup(a, buf_str(&b));
+        if (n > MESSAGE_MAX) {
+                size_t kept = str_utf8_cut((struct str){ text, MESSAGE_MAX }, sizeof text - sizeof end);
+                memcpy(text + kept, end, sizeof end);
+        }
+        return arena_strdup(a, text);
 }
 
 void message_add(struct message_list *l, const char *fmt, ...) {
         va_list ap;
         if (!l->n)
-                l->text = BUF_INIT(4096);
+                l->text = BUF_INIT(MESSAGE_MAX);
         if (l->n++ >= MESSAGE_NAMES_MAX)
                 return;
         if (l->n > 1)

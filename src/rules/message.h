@@ -5,8 +5,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* Formats a text of at most 4 KiB into the arena. The limit is needed because texts that Pods report may be
- * longer. */
+/* Formats a text of at most MESSAGE_MAX bytes into the arena. Cuts a longer text between UTF-8 characters,
+ * and ends it with "...". The limit is needed because texts that Pods report may be longer. */
+enum { MESSAGE_MAX = 4096 };
 const char *message_of(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* A text that lists only the first few items: "node-1, node-2 and 3 more". The caller zero-initializes the
