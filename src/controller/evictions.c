@@ -269,6 +269,28 @@ static bool still_fails(struct evictions *e, const char *node) {
         return r.imex == EVICTION_IMEX_FAILS && streq(r.domain, x->domain);
 }
 
+/* The answer is about another pod, or the pod does not exist any more. */
+static bool is_moot(const struct err *err) {
+        return err->kind == ERR_NOT_FOUND || err->kind == ERR_CONFLICT;
+}
+
+static void report_refusal(struct evictions *e, const struct event_about *about, const char *why,
+                           const struct err *err) {
+        const struct job *j = e->jobs;
+        bool budget = err->code == KUBE_STATUS_TOO_MANY_REQUESTS;
+        if (!budget)
+                log_warn("cannot evict a pod; retrying later", kv_str("namespace", j->ns),
+                         kv_str("pod", j->name), kv_err(err));
+        if (err->code < 400)
+                return; /* no answer of the API server, but a system call failed */
+        event_record(e->c->events, about, EVENT_WARNING, REASON_EVICTION_REFUSED,
+                     "nvidia-imex of node %s is not READY (%s), and the pod cannot be evicted now: %s. The "
+                     "controller tries again every minute. Repair IMEX of that node, change %s, or delete "
+                     "the pod",
+                     j->node, why, err->msg,
+                     budget ? "the PodDisruptionBudget" : "the webhook, policy or right that refuses it");
+}
+
 static void on_evicted(void *u, yyjson_val *obj, const struct err *err) {
         struct evictions *e = u;
         const struct job *j = e->jobs;
@@ -287,15 +309,8 @@ static void on_evicted(void *u, yyjson_val *obj, const struct err *err) {
                         "minutes (%s). Repair IMEX of that node, or cordon it, before the pod is created "
                         "again",
                         j->node, (long long)e->c->config->evict_after_min, why);
-        } else if (err->code == KUBE_STATUS_TOO_MANY_REQUESTS) {
-                event_record(e->c->events, &about, EVENT_WARNING, REASON_EVICTION_REFUSED,
-                             "nvidia-imex of node %s is not READY (%s), and the pod cannot be evicted now: "
-                             "%s. The controller tries again every minute. Repair IMEX of that node, change "
-                             "the PodDisruptionBudget, or delete the pod",
-                             j->node, why, err->msg);
-        } else if (err->kind != ERR_NOT_FOUND && err->kind != ERR_CONFLICT) {
-                log_warn("cannot evict a pod; retrying later", kv_str("namespace", j->ns),
-                         kv_str("pod", j->name), kv_err(err));
+        } else if (!is_moot(err)) {
+                report_refusal(e, &about, why, err);
         }
         job_done(e);
 }

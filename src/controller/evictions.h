@@ -6,8 +6,8 @@
  * pods from status.reservedFor of the claims that the node uses, and reads claim and pod before it evicts the
  * pod by its UID. A claim that is reserved for a PodGroup names no pods, and a shared claim names pods on
  * other nodes: then it lists the pods of the node. It has one request in flight, and evicts at most
- * EVICTIONS_AT_ONCE pods per look. A PodDisruptionBudget can refuse an eviction: the node is looked at again
- * after EVICTIONS_AGAIN_S. */
+ * EVICTIONS_AT_ONCE pods per look. A PodDisruptionBudget, a webhook or RBAC can refuse an eviction: then an
+ * Event of the pod has the answer, and the node is looked at again after EVICTIONS_AGAIN_S. */
 #pragma once
 
 #include "controller/records.h"

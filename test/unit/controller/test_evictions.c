@@ -29,8 +29,8 @@ struct world {
         const char *ns;        /* of the claim */
         const char
                 *shared; /* names of the shared claims in the order of the list; NULL: the claim is of n1 */
-        bool hidden;           /* the API server serves no list and no watch of the plugins */
-        int refuses;           /* the status with which the API server refuses evictions; 0: none */
+        bool hidden;     /* the API server serves no list and no watch of the plugins */
+        int refuses;     /* the status with which the API server refuses evictions; 0: none */
         struct fake_conn *plugins;
         unsigned version, n_evicted, n_refused, n_reads, n_lists;
         char eviction[BODY], path[BODY], event[BODY];
@@ -219,6 +219,25 @@ static void a_refused_eviction_is_reported_and_tried_again(void **state) {
         RUN_UNTIL(&w->l.loop, w->n_evicted);
 }
 
+/* failure: a webhook or RBAC refuses to evict a pod whose IMEX has failed -> an Event has the answer */
+static void each_refusal_is_reported(void **state) {
+        static const int codes[] = { 403, 500 };
+        for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+                struct world *w;
+                setup((void **)&w);
+                w->refuses = codes[i];
+                leading_start(&w->l);
+                pass(w);
+                assert_true(w->n_refused);
+                assert_non_null(strstr(w->event, "EvictionRefused"));
+                assert_non_null(strstr(w->event, "it would violate"));
+                assert_non_null(strstr(w->event, "change the webhook, policy or right that refuses it"));
+                assert_non_null(strstr(w->event, "\"uid\":\"w\""));
+                leading_teardown((void **)&w);
+        }
+        (void)state;
+}
+
 /* failure: IMEX fails for a while only -> no pod is evicted */
 static void a_failure_that_ends_evicts_nothing(void **state) {
         struct world *w = *state;
@@ -317,6 +336,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_pod_on_a_node_with_failed_IMEX_is_evicted),
                 T(a_refused_eviction_is_reported_and_tried_again),
+                cmocka_unit_test(each_refusal_is_reported),
                 T(a_failure_that_ends_evicts_nothing),
                 T(an_old_report_evicts_nothing),
                 T(a_pod_of_a_group_is_evicted),
