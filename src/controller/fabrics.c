@@ -209,7 +209,7 @@ static void queue_assigned(struct controller *c, const struct compute_domain_fab
         for (size_t i = 0; f && i < f->n_removals; i++)
                 records_queue_node(c, f->removals[i].node);
         if (f && f->n_removals)
-                records_queue_daemons(c);
+                records_queue_rollout(c);
 }
 
 static void queue_domain_of(void *u, const struct allocation *x) {

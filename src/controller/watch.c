@@ -386,7 +386,7 @@ static void plugin_changed(void *u, const struct kube_object *old, const struct 
         fabrics_plugin_changed(c, was, is);
         if (is && ((is->unprepared && (!was || !streq(was->unprepared, is->unprepared))) ||
                    (is->refused && (!was || !streq(was->refused, is->refused)))))
-                records_queue_daemons(c);
+                records_queue_rollout(c);
         if (was && is && streq(was->node, is->node) && plugin_pod_reports(was) == plugin_pod_reports(is) &&
             streq(was->host_state, is->host_state) && streq(was->host_reason, is->host_reason))
                 return;

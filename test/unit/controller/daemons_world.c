@@ -61,6 +61,16 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
         buf_done(&annotations);
 }
 
+static void add_plugin(const struct world *w, unsigned version, struct buf *b) {
+        buf_addf(b,
+                 "{\"metadata\":{\"name\":\"plugin-1\",\"namespace\":\"driver\",\"uid\":\"q1\","
+                 "\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
+                 "\"annotations\":{\"%s\":\"%s\"}},"
+                 "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\"}}",
+                 version, w->refused ? IMEX_ANNOTATION_REFUSED : IMEX_ANNOTATION_UNPREPARED,
+                 w->refused ? w->refused : w->unprepared);
+}
+
 static void add_slice(const struct world *w, unsigned i, unsigned version, struct buf *b) {
         _cleanup_(freep) char *device =
                 xasprintf("{\"name\":\"channel-0\",\"attributes\":{\"cliqueID\":{\"string\":\"%s\"}}}",
@@ -96,14 +106,7 @@ static char *items_of(void *u, const char *path) {
                      w->has_daemon && of_daemons(path) && i <= w->n_daemons + w->n_orphans; i++)
                         add_daemon(w, i, 1, &b);
                 if ((w->unprepared || w->refused) && fake_has(path, "plugin"))
-                        buf_addf(&b,
-                                 "{\"metadata\":{\"name\":\"plugin-1\",\"namespace\":\"driver\",\"uid\":"
-                                 "\"q1\","
-                                 "\"resourceVersion\":\"1\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\","
-                                 "\"annotations\":{\"%s\":\"%s\"}},"
-                                 "\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Running\"}}",
-                                 w->refused ? IMEX_ANNOTATION_REFUSED : IMEX_ANNOTATION_UNPREPARED,
-                                 w->refused ? w->refused : w->unprepared);
+                        add_plugin(w, 1, &b);
                 if (fake_has(path, "computeDomain"))
                         buf_adds(&b, w->go_pods);
                 return xstrdup(buf_str(&b));
@@ -302,6 +305,8 @@ static void on_watch(struct world *w, struct fake_conn *c, const struct fake_req
                 w->fabrics_watch = c;
         if (fake_has(r->path, "/pods") && of_daemons(r->path))
                 w->daemons_watch = c;
+        if (fake_has(r->path, "/pods") && fake_has(r->path, "plugin"))
+                w->plugins_watch = c;
         if (fake_has(r->path, "/nodes"))
                 w->nodes_watch = c;
         if (fake_has(r->path, "/resourceslices"))
@@ -338,6 +343,23 @@ void world_change_node(struct world *w, const char *type, const char *labels) {
         add_node(w, 1, 200, w->node_spec, w->boot, &b);
         _cleanup_(freep) char *event = xasprintf("{\"type\":\"%s\",\"object\":%s}\n", type, buf_str(&b));
         fake_chunk(w->nodes_watch, event);
+}
+
+void world_change_refused(struct world *w, const char *refused) {
+        static unsigned version = 100;
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 12);
+        w->refused = refused;
+        add_plugin(w, ++version, &b);
+        _cleanup_(freep) char *event = xasprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", buf_str(&b));
+        fake_chunk(w->plugins_watch, event);
+}
+
+void world_change_fabric(struct world *w, const char *more) {
+        static unsigned version = 100;
+        w->more = more;
+        _cleanup_(freep) char *object = fabric_text(w, ++version);
+        _cleanup_(freep) char *event = xasprintf("{\"type\":\"MODIFIED\",\"object\":%s}\n", object);
+        fake_chunk(w->fabrics_watch, event);
 }
 
 void world_offer(struct world *w) {

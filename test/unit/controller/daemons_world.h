@@ -62,8 +62,8 @@ struct world {
         char other[8192];                             /* the same, of the other partition's object */
         char event[2048];                             /* the last one */
         char status[8192];                            /* the last status of the ComputeDomain */
-        struct fake_conn *claims_watch, *fabrics_watch, *daemons_watch, *nodes_watch,
-                *slices_watch;  /* the last of each */
+        struct fake_conn *claims_watch, *fabrics_watch, *daemons_watch, *nodes_watch, *slices_watch,
+                *plugins_watch; /* the last of each */
         struct fake_conn *held; /* the last one */
         unsigned n_claim_lists, n_domain_lists, n_node_asks, n_sets, n_templates, n_set_deletes;
         unsigned n_pod_deletes, n_lease_lists, n_fabric_writes;
@@ -142,6 +142,10 @@ void world_has_reported(struct world *w, const char *report);
 void world_change_report(struct world *w, const char *report);
 /* The Node n1 is changed or deleted: the type of the watch event, and the Node's new labels. */
 void world_change_node(struct world *w, const char *type, const char *labels);
+/* The plugin of n1 reports that it has refused this Pod. Before, it has reported another one. */
+void world_change_refused(struct world *w, const char *refused);
+/* The fabric object is changed, and has these members, each preceded by a comma. */
+void world_change_fabric(struct world *w, const char *more);
 /* The plugin of n1 offers its devices again. */
 void world_offer(struct world *w);
 /* The ComputeDomain has a claim on n1. */

@@ -499,6 +499,45 @@ static void a_restored_daemon_without_a_report_is_replaced_when_its_plugin_refus
         assert_non_null(strstr(w->object, MARKED));
 }
 
+/* How often the controller has looked at all daemons. */
+static double n_passes(const struct world *w) {
+        static const char series[] = "reconcile_seconds_count{kind=\"daemons\"} ";
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 20);
+        metrics_render(w->l.metrics, &b);
+        const char *at = strstr(buf_str(&b), series);
+        return at ? strtod(at + strlen(series), NULL) : 0;
+}
+
+#define REMOVES(pod) ",\"removals\":[{\"node\":\"n9\",\"podUID\":\"" pod "\"}]"
+
+/* failure: plugins and daemons report all the time -> the controller looks at all daemons twice a second
+ * [tenants] */
+static void reports_share_the_look_at_all_daemons(void **state) {
+        static const char *const refused[] = { "a", "b", "c", "d" };
+        static const char *const more[] = { REMOVES("a"), REMOVES("b"), REMOVES("c"), REMOVES("d") };
+        struct world *w = *state;
+        /* All objects are right, so that nothing but the reports causes a look. */
+        _cleanup_(freep) char *template = world_template_text("\"uid\":\"r1\",\"resourceVersion\":\"1\",");
+        w->daemon_template = template;
+        w->has_set = true;
+        w->hold_fabric = true;
+        world_has_reported(w, IDLE);
+        w->refused = "none";
+        w->more = REMOVES("none");
+        leading_start(&w->l);
+        run_for(&w->l.loop, 2000);
+        double n = n_passes(w);
+        assert_true(n);
+        for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+                world_change_refused(w, refused[i]);
+                world_change_fabric(w, more[i]);
+                run_for(&w->l.loop, 100);
+        }
+        assert_int_equal(n_passes(w) - n, 0);
+        run_for(&w->l.loop, 500);
+        assert_int_equal(n_passes(w) - n, 1);
+}
+
 static void a_daemon_that_its_plugin_has_not_refused_stays(void **state) {
         struct world *w = *state;
         w->has_set = true;
@@ -706,6 +745,7 @@ int main(void) {
                 TEST(a_daemon_that_crashes_from_its_start_is_replaced_even_if_it_is_assigned),
                 TEST(a_daemon_whose_claim_was_unprepared_is_replaced_even_if_it_reported_ready),
                 TEST(a_restored_daemon_without_a_report_is_replaced_when_its_plugin_refuses_it),
+                TEST(reports_share_the_look_at_all_daemons),
                 TEST(a_daemon_that_its_plugin_has_not_refused_stays),
                 TEST(a_daemon_that_never_reports_is_replaced_even_if_a_claim_exists),
                 TEST(a_daemon_with_an_unreadable_report_is_replaced),
