@@ -41,7 +41,8 @@ enum gpu_fabric_kind cd_check_fabric(struct check_list *l, const struct nvml_fac
                 check_list_reason(l, "fabric", REASON_FABRIC_REGISTERING, fabric.reason);
                 break;
         case GPU_FABRIC_ERROR:
-                check_list_reason(l, "fabric", REASON_FABRIC_ERROR, fabric.reason);
+                check_list_reason(l, "fabric", f->n_gpus ? REASON_FABRIC_ERROR : REASON_NO_GPUS,
+                                  fabric.reason);
                 break;
         }
         return fabric.kind;

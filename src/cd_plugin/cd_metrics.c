@@ -43,7 +43,7 @@ void cd_metrics_offered(struct cd_metrics *m, const char *reason) {
         static const char *const reasons[] = { REASON_DRIVER_NOT_QUERIED, REASON_DRIVER_NOT_FOUND,
                                                REASON_DRIVER_NOT_READY,   REASON_DRIVER_TOO_OLD,
                                                REASON_NO_IMEX_CHANNELS,   REASON_FABRIC_REGISTERING,
-                                               REASON_FABRIC_ERROR };
+                                               REASON_FABRIC_ERROR,       REASON_NO_GPUS };
         metric_set(m->offered, *reason ? 0 : 1, NULL);
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 metric_set(m->not_offered, streq(reason, reasons[i]) ? 1 : 0, LABELS(reasons[i]));

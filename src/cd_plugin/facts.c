@@ -60,7 +60,7 @@ void facts_evaluate(const struct facts_input *in, struct facts *ret) {
         } else if (ret->fabric.kind == GPU_FABRIC_REGISTERING) {
                 unusable(ret, REASON_FABRIC_REGISTERING, ret->fabric.reason);
         } else if (ret->fabric.kind == GPU_FABRIC_ERROR) {
-                unusable(ret, REASON_FABRIC_ERROR, ret->fabric.reason);
+                unusable(ret, in->nvml->n_gpus ? REASON_FABRIC_ERROR : REASON_NO_GPUS, ret->fabric.reason);
         }
 }
 

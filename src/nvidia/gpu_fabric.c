@@ -59,8 +59,9 @@ static enum gpu_fabric_kind gpu_fabric_evaluate(const struct nvml_gpu *g, char *
 
 void gpu_fabric_from_facts(const struct nvml_facts *f, bool strict, struct gpu_fabric *ret) {
         const struct nvml_gpu *first = NULL;
-        *ret = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE };
-        snprintf(ret->reason, sizeof ret->reason, "no GPU reports a fabric");
+        *ret = (struct gpu_fabric){ .kind = f->n_gpus || !strict ? GPU_FABRIC_NONE : GPU_FABRIC_ERROR };
+        snprintf(ret->reason, sizeof ret->reason,
+                 f->n_gpus ? "no GPU reports a fabric" : "NVML reports no GPU on this node");
         for (size_t i = 0; i < f->n_gpus; i++) {
                 const struct nvml_gpu *g = &f->gpus[i];
                 char reason[sizeof ret->reason] = "";

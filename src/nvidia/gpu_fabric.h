@@ -40,7 +40,8 @@ enum gpu_fabric_kind {
         GPU_FABRIC_NONE,        /* no multi-node NVLink: pods run without a channel */
         GPU_FABRIC_CLIQUE,      /* clique_id is set */
         GPU_FABRIC_REGISTERING, /* strict only: registration not started or in progress; query NVML again */
-        GPU_FABRIC_ERROR, /* strict only: registration failed, GPUs disagree or NVML failed; see `reason` */
+        GPU_FABRIC_ERROR, /* strict only: registration failed, GPUs disagree, NVML reports no GPU or NVML
+                             failed; see `reason` */
 };
 
 struct gpu_fabric {
@@ -49,5 +50,10 @@ struct gpu_fabric {
         char reason[200];   /* for people: why there is no clique ID; names the GPU */
 };
 
-/* Derives the clique ID. `strict` is the feature gate CrashOnNVLinkFabricErrors. */
+/* Derives the clique ID. `strict` is the feature gate CrashOnNVLinkFabricErrors; without it, a node in error
+ * counts as a node without a fabric.
+ *
+ * A list without any GPU does not show that the node has no fabric: NVML returns one while the GPUs fail to
+ * start, or the driver is reloaded. So it is an error. A node that has only display adapters has no fabric.
+ */
 void gpu_fabric_from_facts(const struct nvml_facts *f, bool strict, struct gpu_fabric *ret);

@@ -35,7 +35,7 @@ static void expect(const char *name, enum check_state state, const char *want) {
 
 static void the_state_of_the_fabric_is_judged(void **state) {
         struct nvml_gpu gpu = { "NVIDIA GB200", "GPU-a", 0, 3, 0, 2, CLUSTER };
-        const struct nvml_facts f = { "580.95.05", &gpu, 1 };
+        struct nvml_facts f = { "580.95.05", &gpu, 1 };
 
         cd_check_fabric(&list, &f, mode(NULL, NULL), true);
         expect("fabric", CHECK_OK, CLUSTER ".2");
@@ -46,6 +46,10 @@ static void the_state_of_the_fabric_is_judged(void **state) {
         gpu.fabric_status = 999;
         cd_check_fabric(&list, &f, mode(NULL, NULL), true);
         expect("fabric", CHECK_PROBLEM, "GPU-a");
+        f.n_gpus = 0;
+        cd_check_fabric(&list, &f, mode(NULL, NULL), true);
+        expect("fabric", CHECK_PROBLEM, "NVML reports no GPU");
+        f.n_gpus = 1;
         gpu = (struct nvml_gpu){ "NVIDIA H100", "GPU-a", 3, 0, 0, 0, "" };
         cd_check_fabric(&list, &f, mode(NULL, NULL), true);
         expect("fabric", CHECK_OK, "no multi-node NVLink");

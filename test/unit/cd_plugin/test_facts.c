@@ -106,6 +106,19 @@ static void fabric_in_error_withholds_the_devices_only_when_strict(void **state)
         assert_non_null(strstr(f.fabric.reason, "999"));
 }
 
+/* failure: NVML reports no GPU for a moment -> the devices are withheld, so no pod starts without a channel
+ */
+static void a_node_whose_gpus_are_gone_withholds_its_devices(void **state) {
+        (void)state;
+        nvml.n_gpus = 0;
+        struct facts f = judged();
+        assert_false(f.usable);
+        assert_string_equal(f.reason, "NoGPUs");
+        assert_string_equal(f.message, "NVML reports no GPU on this node");
+        in.strict = false;
+        assert_true(judged().usable);
+}
+
 /* ---- the sampler ---- */
 
 struct seen {
@@ -335,6 +348,7 @@ int main(int argc, char **argv) {
                 T(the_reason_for_withheld_devices_is_reported),
                 T(an_old_driver_matters_only_where_we_run_imex),
                 T(fabric_in_error_withholds_the_devices_only_when_strict),
+                T(a_node_whose_gpus_are_gone_withholds_its_devices),
                 T(garbage_in_proc_devices_is_named),
                 T(the_last_state_counts_for_a_while_when_nvml_does_not_answer),
                 T(an_answer_of_nvml_counts_at_once),

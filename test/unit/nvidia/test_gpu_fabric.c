@@ -92,13 +92,24 @@ static void gpus_that_disagree(void **state) {
         assert_int_equal(f.kind, GPU_FABRIC_ERROR);
 }
 
-static void displays_and_empty_nodes(void **state) {
+static void displays_have_no_fabric(void **state) {
         (void)state;
         struct gpu_fabric f = RUN(true, { "NVIDIA DGX Display", "GPU-d", 15, 0, 0, 0, "" },
                                   { "DGX Display", "GPU-e", 0, 2, 0, 0, "" }, OK);
         assert_int_equal(f.kind, GPU_FABRIC_CLIQUE);
-        f = run(NULL, 0, true);
+        f = RUN(true, { "DGX Display", "GPU-e", 0, 2, 0, 0, "" });
         assert_int_equal(f.kind, GPU_FABRIC_NONE);
+}
+
+/* failure: NVML reports no GPU for a moment -> the node does not count as one without a fabric */
+static void a_list_without_gpus_does_not_show_that_there_is_no_fabric(void **state) {
+        (void)state;
+        struct gpu_fabric f = run(NULL, 0, true);
+        assert_int_equal(f.kind, GPU_FABRIC_ERROR);
+        assert_string_equal(f.reason, "NVML reports no GPU on this node");
+        f = run(NULL, 0, false);
+        assert_int_equal(f.kind, GPU_FABRIC_NONE);
+        assert_string_equal(f.reason, "NVML reports no GPU on this node");
 }
 
 /* ---- the answer of the NVML process ---- */
@@ -159,7 +170,8 @@ int main(void) {
                 cmocka_unit_test(each_observation_strict_and_lenient),
                 cmocka_unit_test(one_bad_gpu_fails_the_node_only_in_strict_mode),
                 cmocka_unit_test(gpus_that_disagree),
-                cmocka_unit_test(displays_and_empty_nodes),
+                cmocka_unit_test(displays_have_no_fabric),
+                cmocka_unit_test(a_list_without_gpus_does_not_show_that_there_is_no_fabric),
                 cmocka_unit_test(an_impossible_fabric_identity_is_refused),
                 cmocka_unit_test(versions_are_compared_number_by_number),
         };
