@@ -447,7 +447,7 @@ static void batch_begin(struct batch *b) {
 static void on_lock(void *u, const struct err *e) {
         struct batch *b = u;
         struct op *op, *next;
-        b->locking = false;
+        b->c->locking = false;
         if (!e) {
                 batch_begin(b);
                 return;
@@ -465,14 +465,14 @@ static void on_lock(void *u, const struct err *e) {
 void batch_run(void *u) {
         struct claims *c = u;
         struct batch *b = c->batch;
-        if (b->locking)
+        if (c->locking)
                 return; /* the queued operations are part of it when the lock is ours */
         if (b->running) {
                 b->again = true;
         } else if (node_lock_try(b->lock)) {
                 batch_begin(b);
         } else {
-                b->locking = true;
+                c->locking = true;
                 node_lock_wait(b->lock, LOCK_LIMIT_MS, on_lock, b);
         }
 }

@@ -17,7 +17,6 @@ struct batch {
         struct disk *disk;
         struct loop_timer expiry; /* fires when the next PrepareAborted entry can be removed */
         struct effects_unused_list unused;
-        bool locking;                  /* the batch waits for the node lock */
         bool running;                  /* the batch holds the lock, and may wait for the disk */
         bool again;                    /* another batch is due after this one */
         bool changed;                  /* the table has changed and must be written */

@@ -109,7 +109,8 @@ struct claims {
         struct claim_gc *claim_gc;
         struct retry *retry;
         struct batch *batch;
-        bool freed; /* everything is freed except the current batch, which needs the memory until its end */
+        bool locking; /* the next batch waits for the node lock */
+        bool freed;   /* everything is freed except the current batch, which needs the memory until its end */
 };
 
 /* Creates the operations' state. `run` takes the queued operations; its `u` is the claims. */

@@ -25,6 +25,22 @@ static void answer_late(struct op *op, const char *msg) {
         op_detach(op);
 }
 
+/* It is answered and not detached: it has changed nothing yet, and can be judged again from the start. */
+static void queued_late(struct op *op) {
+        struct claims *c = op->c;
+        _cleanup_(freep) char *msg =
+                c->locking
+                        ? xasprintf("%s: another plugin process on this node has held the node lock, so this "
+                                    "claim was not prepared in time; the kubelet retries by itself",
+                                    c->o.node)
+                        : xasprintf("%s: the disk under '%s' has not stored the records of other claims in "
+                                    "time, and this claim comes after them: check the disk and its load; "
+                                    "the kubelet retries by itself",
+                                    c->o.node, c->o.plugin_dir);
+        retry_fail(op, msg);
+        waits_update(c);
+}
+
 void waits_late(void *u) {
         struct op *op = u;
         struct claims *c = op->c;
@@ -46,6 +62,8 @@ void waits_late(void *u) {
                                   "the claim is prepared when it has: check the disk and its load",
                                   o->node, o->plugin_dir);
                 answer_late(op, msg);
+        } else if (op->phase == OP_QUEUED) {
+                queued_late(op);
         } else {
                 retry_fail(op, op->msg[0] ? op->msg
                                           : "the Kubernetes API server has not answered in time: can this "

@@ -203,8 +203,8 @@ static bool at_work(void) {
         bool any = false, locking = false;
         for (size_t i = 0; i < ARRAY_LEN(w.processes); i++) {
                 const struct claims *c = w.processes[i];
-                any = any || (c && (c->batch->running || (c->batch->locking && w.lock_fd < 0)));
-                locking = locking || (c && c->batch->locking);
+                any = any || (c && (c->batch->running || (c->locking && w.lock_fd < 0)));
+                locking = locking || (c && c->locking);
         }
         /* Is other work in threads under way, except a wait for a lock that the test holds? */
         any = any || (!locking && w.loop.active_reqs.count);

@@ -192,6 +192,29 @@ static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
         node_lock_free(other);
 }
 
+/* failure: a Prepare reaches its deadline while another process has the node lock -> the error names the lock
+ */
+static void deadline_without_the_node_lock_names_the_lock(void **state) {
+        (void)state;
+        struct dra_op op = { .timeout_ms = 4000 }, again = { 0 };
+        struct node_lock *other;
+        struct err e;
+        daemon_ready();
+        _cleanup_(freep) char *path = file_join(w.plugin_dir, "pu.lock");
+        assert_int_equal(node_lock_new(&w.loop, path, &other, &e), 0);
+        assert_true(node_lock_try(other));
+        prepare(&op, "c1", CLAIM_1);
+        world_turn();
+        while (op.answer == PENDING)
+                uv_run(&w.loop, UV_RUN_ONCE);
+        assert_int_equal(op.answer, FAILED);
+        assert_non_null(strstr(op.msg, "n0: another plugin process on this node has held the node lock"));
+        node_lock_release(other);
+        prepare(&again, "c1", CLAIM_1);
+        world_wait(&again, PREPARED);
+        node_lock_free(other);
+}
+
 int main(void) {
 #define T(f) cmocka_unit_test_setup_teardown(f, world_setup_claims, world_teardown)
         const struct CMUnitTest tests[] = {
@@ -205,6 +228,7 @@ int main(void) {
                 T(a_prepare_fails_when_another_process_unprepares_its_claim),
                 T(a_channel_freed_by_another_process_is_prepared),
                 T(a_lock_held_by_another_process_delays_only_prepare),
+                T(deadline_without_the_node_lock_names_the_lock),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,28 @@ static void deadline_while_the_disk_hangs_names_the_disk(void **state) {
         world_wait(&again, PREPARED);
 }
 
+/* failure: a Prepare reaches its deadline while the disk hangs for another one -> the error names the disk
+ */
+static void deadline_behind_a_write_that_hangs_names_the_disk(void **state) {
+        (void)state;
+        struct dra_op first = { 0 }, op = { .timeout_ms = 200 }, again = { 0 };
+        api_claim("driver", "daemon-claim", DAEMON_1, "daemon-0", DAEMON, CD_DAEMON_DOMAIN, "");
+        daemon_ready();
+        hold();
+        prepare(&first, "c1", CLAIM_1);
+        until_held();
+        kubelet_prepare(w.claims, &op, "driver", "daemon-claim", DAEMON_1);
+        while (op.answer == PENDING)
+                uv_run(&w.loop, UV_RUN_ONCE);
+        assert_int_equal(op.answer, FAILED);
+        assert_non_null(strstr(op.msg, "n0: the disk under '"));
+        assert_non_null(strstr(op.msg, "records of other claims"));
+        release();
+        world_wait(&first, PREPARED);
+        kubelet_prepare(w.claims, &again, "driver", "daemon-claim", DAEMON_1);
+        world_wait(&again, PREPARED);
+}
+
 /* failure: a pod is deleted while the disk hangs -> its claim is unprepared afterwards */
 static void a_pod_deleted_while_the_disk_hangs_is_unprepared_afterwards(void **state) {
         (void)state;
@@ -184,6 +206,7 @@ int main(void) {
                 T(requests_during_a_slow_write_share_the_next_one),
                 T(a_prepare_completes_when_the_kubelet_hangs_up_while_the_disk_hangs),
                 T(deadline_while_the_disk_hangs_names_the_disk),
+                T(deadline_behind_a_write_that_hangs_names_the_disk),
                 T(a_pod_deleted_while_the_disk_hangs_is_unprepared_afterwards),
                 T(a_stopped_plugin_keeps_the_node_lock_until_the_write_has_ended),
         };
