@@ -15,7 +15,7 @@
 #include "kube/backoff.h"
 #include "kube/kube_pages.h"
 
-enum { VALID_MS = 10000, PAUSE_MS = 1000, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
+enum { VALID_MS = 10000, PAUSE_MS = 50, PAUSE_SHARE = 4, BACKOFF_MIN_MS = 500, BACKOFF_MAX_MS = 30000 };
 
 enum state {
         WAITING, /* for the next list */
@@ -228,7 +228,7 @@ static struct question *make_question(struct scope *s, const char *key) {
 /* A tenant can cause questions as often as it writes an object, and a list of a large cluster costs the API
  * server much. */
 static uint64_t live_read_pause_ms(const struct scope *s, uint64_t now) {
-        uint64_t ms = s->c->o.pause_ms + (now - s->began_ms);
+        uint64_t ms = s->c->o.pause_ms + PAUSE_SHARE * (now - s->began_ms);
         return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
 }
 

@@ -34,7 +34,7 @@ struct live_read_options {
         unsigned valid_ms; /* how long an answer is valid; 0: 10 s. The first answer that an object
                               exists: a tenth of this time */
         unsigned pause_ms; /* from the end of a list to the next one of the same kind and namespace, or of
-                              the same Node, plus the duration of the list, up to 30 s; 0: 1 s */
+                              the same Node, plus four times the duration of the list, up to 30 s; 0: 50 ms */
 };
 
 struct live_read *live_read_new(const struct live_read_options *o);
