@@ -20,6 +20,8 @@
 
 /* "<clique ID>/<domain UID>/<index>/<epoch>": a clique ID has 63 bytes at most. */
 enum { IMEX_ASSIGNMENT_MAX = 160 };
+/* Plugins refuse a file with a longer reason, so the daemon writes texts that fit. With the final NUL. */
+enum { IMEX_STATE_REASON_MAX = 200 };
 
 struct imex_state {
         char boot_id[37];
@@ -28,8 +30,8 @@ struct imex_state {
         int64_t index;      /* -1 on a node without fabric */
         int64_t generation; /* increases with each write of one daemon */
         bool ready;
-        char status[40];  /* a state of IMEX or of the daemon, from api/states.def */
-        char reason[200]; /* for people, when not ready */
+        char status[40];                    /* a state of IMEX or of the daemon, from api/states.def */
+        char reason[IMEX_STATE_REASON_MAX]; /* for people, when not ready */
         /* The assignment in which IMEX is ready (model/assignment_id), if one daemon process serves several
          * domains in turn. "" if the daemon serves one domain until it ends: then claim_uid identifies the
          * domain. */

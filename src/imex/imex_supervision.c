@@ -2,8 +2,10 @@
 #include "imex/imex_supervision.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/stderr.h"
+#include "imex/imex_state.h"
 
 #define UNANSWERED_MAX 2
 
@@ -132,20 +134,33 @@ static void explain_contradiction(const struct imex_supervision_facts *f, char *
                  (long long)f->answers->node_id, (long long)f->index);
 }
 
+/* The state file has room for IMEX_STATE_REASON_MAX bytes, so the texts of a recovery, which contain text of
+ * any length, are cut inside that text, and keep the remedy after it. */
+static void explain_around(char *s, size_t n, const char *before, const char *part, const char *after) {
+        size_t fixed = strlen(before) + strlen(after), len = strlen(part);
+        size_t most = IMEX_STATE_REASON_MAX - 1;
+
+        if (n - 1 < most)
+                most = n - 1;
+        if (fixed + len <= most)
+                snprintf(s, n, "%s%s%s", before, part, after);
+        else if (fixed + 3 <= most)
+                snprintf(s, n, "%s%.*s...%s", before, (int)(most - fixed - 3), part, after);
+        else
+                snprintf(s, n, "%s%s", before, after);
+}
+
 static void explain_unseen(const struct imex_answers *x, char *s, size_t n) {
-        snprintf(s, n,
-                 "nvidia-imex is %s: it ended uncleanly. It is not known which nodes it has connected to "
-                 "since, because nvidia-imex-ctl -N -j gives no answer (%s): see the daemon's log "
-                 "and the node's load",
-                 imex_status_name(x->status), x->unseen);
+        explain_around(
+                s, n,
+                "nvidia-imex ended uncleanly, and it is not known which nodes it has connected to since "
+                "(nvidia-imex-ctl -N: ",
+                x->unseen, "): see the daemon's log and the node's load");
 }
 
 static void explain_recovery(const struct imex_supervision_facts *f, char *s, size_t n) {
-        snprintf(s, n,
-                 "nvidia-imex is %s: it ended uncleanly, and has not connected since to %s, which may still "
-                 "map this node's memory: bring it back, or reboot it; when it is off for good, delete its "
-                 "Node, or taint it node.kubernetes.io/out-of-service",
-                 imex_status_name(f->answers->status), f->awaited);
+        explain_around(s, n, "nvidia-imex ended uncleanly, and waits for ", f->awaited,
+                       ": bring it back, reboot it or, if it is off for good, delete its Node");
 }
 
 /* The process runs with the present index, and is not ready. */

@@ -47,7 +47,7 @@ boot_id() { k get node "node-$1" -o jsonpath='{.status.nodeInfo.bootID}'; }
 	eventually 20 daemon_state_is 0 WAITING_FOR_RECOVERY
 	annotation_is 0 awaited ""
 	eventually 80 annotation_is 0 awaited node-3
-	eventually 20 ready_message_has d "has not connected since to node-3"
+	eventually 20 ready_message_has d "waits for node-3: bring it back"
 	[[ $(starts 0) == $((before + 1)) ]]
 	"$cluster/power" 3 on
 	[[ $(boot_id 3) != "$boot" ]]

@@ -155,7 +155,7 @@ static bool state_names_both(void) {
         return unready_in_a() && strstr(seen.reason, "n1, n3");
 }
 static bool state_names_n3(void) {
-        return unready_in_a() && strstr(seen.reason, "to n3,");
+        return unready_in_a() && strstr(seen.reason, "for n3:");
 }
 static bool reported_n3(void) {
         return reported("/awaited\":\"n3\"");

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "imex/imex_state.h"
 #include "imex/imex_supervision.h"
 
 static struct imex_answers x;
@@ -258,8 +259,8 @@ static void a_recovery_without_an_answer_names_no_peer(void **state) {
         answers(IMEX_STATE_WAITING_FOR_RECOVERY);
         answers_domain(NULL);
         assert_true(imex_supervision_connections_unknown(&x));
-        assert_reason("It is not known which nodes it has connected to since");
-        assert_reason("gives no answer (it hangs)");
+        assert_reason("it is not known which nodes it has connected to since");
+        assert_reason("(nvidia-imex-ctl -N: it hangs)");
         answers_domain("{\"nodes\":{}}");
         assert_reason("its answer does not contain this node");
         answers_domain("{\"nodes\":{\"2\":{\"host\":\"10.0.0.1\"}}}");
@@ -267,7 +268,33 @@ static void a_recovery_without_an_answer_names_no_peer(void **state) {
         f.awaited = "n1, n2";
         answers_domain(NULL); /* from then on the connected nodes are known */
         assert_false(imex_supervision_connections_unknown(&x));
-        assert_reason("has not connected since to n1, n2, which may still map");
+        assert_reason("waits for n1, n2: bring it back");
+}
+
+/* The state file has room for 199 bytes. */
+/* failure: a recovery waits for nodes with long names -> the names are cut, and the remedy is kept */
+static void the_remedy_of_a_recovery_fits_into_the_state_file(void **state) {
+        answers(IMEX_STATE_WAITING_FOR_RECOVERY);
+        imex_supervision_note_domain(
+                &x, NULL, "10.0.0.1", "name-2",
+                "the command '/usr/bin/nvidia-imex-ctl' has not ended after 10 s, and was "
+                "killed; its output was empty");
+        evaluate();
+        assert_true(strlen(v.reason) < IMEX_STATE_REASON_MAX);
+        assert_reason("it is not known which nodes it has connected to since");
+        assert_reason("...): see the daemon's log and the node's load");
+        answers_domain("{\"nodes\":{\"2\":{\"host\":\"10.0.0.1\"}}}");
+        f.awaited = "ip-10-0-12-34.us-west-2.compute.internal, ip-10-0-12-35.us-west-2.compute.internal";
+        evaluate();
+        assert_true(strlen(v.reason) < IMEX_STATE_REASON_MAX);
+        assert_reason("12-35.us-west-2.compute.internal: bring it back, reboot it");
+        assert_reason("delete its Node");
+        f.awaited = "ip-10-0-12-34.us-west-2.compute.internal, ip-10-0-12-35.us-west-2.compute.internal, "
+                    "ip-10-0-12-36.us-west-2.compute.internal and 12 more";
+        evaluate();
+        assert_int_equal(strlen(v.reason), IMEX_STATE_REASON_MAX - 1);
+        assert_reason("...: bring it back, reboot it");
+        assert_reason("delete its Node");
 }
 
 int main(void) {
@@ -288,6 +315,7 @@ int main(void) {
                 T(the_best_explanation_of_an_end_is_given),
                 T(a_fault_is_the_reason_until_it_is_ready),
                 T(a_recovery_without_an_answer_names_no_peer),
+                T(the_remedy_of_a_recovery_fits_into_the_state_file),
         };
 
         return cmocka_run_group_tests_name("supervision", tests, NULL, NULL);
