@@ -66,8 +66,8 @@ struct node_daemon {
         char *cdi_prefix;
         enum imex_use use;            /* of the present domain, as last read */
         struct imex_grants_seen seen; /* in the present domain */
-        const char *waits_for, *why; /* static; "" */
-        bool needs_reboot;           /* `why` advises to reboot the node */
+        const char *waits_for, *why;  /* static; "" */
+        bool needs_reboot;            /* `why` advises to reboot the node */
         bool terminating, finished;
 };
 
@@ -92,18 +92,17 @@ static struct memory_identity identity(const struct node_daemon *r) {
 
 /* Before any action that relies on it. -1: it will be retried, and until then the daemon must not act on it
  * or report it. */
-static int node_daemon_remember(struct node_daemon *r, const struct memory *m) {
+static int node_daemon_remember(struct node_daemon *r, const struct memory *m, struct err *e) {
         const struct memory_identity of = identity(r);
         struct arena *fresh;
-        struct err e;
 
         /* These come from the fabric object again after a restart, so a change of them needs no write. */
         r->memory.decision.seen = m->decision.seen;
         r->memory.decision.recount = m->decision.recount;
         if (memory_same(m, &r->memory))
                 return 0;
-        if (memory_save(r->c->dir, &of, m, &e) < 0) {
-                log_failure(r, &e);
+        if (memory_save(r->c->dir, &of, m, e) < 0) {
+                log_failure(r, e);
                 node_daemon_retry(r);
                 return -1;
         }
@@ -141,12 +140,15 @@ static void node_daemon_report(struct node_daemon *r) {
         if (*r->fabric && !r->version_asked)
                 return;
         if (r->serving) {
-                const char *error = serving_state_error(r->serving);
+                const char *error = serving_state_error(r->serving), *unsaved = serving_unsaved(r->serving);
 
                 serving_report(r->serving, &imex);
                 report.imex = &imex;
                 report.reason = imex.reason;
-                if (imex.ready && error) {
+                if (unsaved) {
+                        imex.ready = false; /* pods on this node wait */
+                        report.reason = unsaved;
+                } else if (imex.ready && error) {
                         snprintf(text, sizeof text,
                                  "new pods on this node wait, running pods continue: cannot write the state "
                                  "file: %s",
@@ -188,12 +190,12 @@ static void on_serving(void *u) {
         decide_again(u);
 }
 
-static int node_daemon_on_ready(void *u) {
+static int node_daemon_on_ready(void *u, struct err *e) {
         struct node_daemon *r = u;
         struct memory m = r->memory;
 
         m.served = m.decision.ready = true;
-        return node_daemon_remember(r, &m);
+        return node_daemon_remember(r, &m, e);
 }
 
 static int node_daemon_begin(struct node_daemon *r, struct err *e) {
@@ -238,12 +240,13 @@ static void node_daemon_start(struct node_daemon *r) {
 
 static void node_daemon_enter(struct node_daemon *r, const struct decision *d) {
         struct memory m = r->memory;
+        struct err e;
 
         m.decision = d->memory;
         m.decision.now = d->assignment;
         if (r->forgotten)
                 m.served = m.decision.ready = true;
-        if (node_daemon_remember(r, &m) < 0)
+        if (node_daemon_remember(r, &m, &e) < 0)
                 return;
         r->forgotten = false;
         node_daemon_start(r);
@@ -285,7 +288,7 @@ static void node_daemon_forget(struct node_daemon *r) {
         }
         decision_left(&r->memory.decision, a, &m.decision);
         m.inherited = false;
-        if (node_daemon_remember(r, &m) < 0)
+        if (node_daemon_remember(r, &m, &e) < 0)
                 return;
         log_info("left a domain");
         r->seen.n = 0;
@@ -412,6 +415,7 @@ static void node_daemon_on_turn(void *u) {
         _cleanup_(arena_freep) struct arena *a = arena_new(4096);
         struct memory m;
         struct decision d;
+        struct err e;
 
         loop_timer_stop(&r->retry);
         if (r->finished)
@@ -420,7 +424,7 @@ static void node_daemon_on_turn(void *u) {
         if (d.step != DECISION_ENTER) {
                 m = r->memory;
                 m.decision = d.memory;
-                (void)node_daemon_remember(r, &m); /* if it cannot be saved, it is not reported */
+                (void)node_daemon_remember(r, &m, &e); /* if it cannot be saved, it is not reported */
         }
         r->why = *r->fabric ? d.why : no_partition;
         r->needs_reboot = *r->fabric && d.needs_reboot;

@@ -23,7 +23,8 @@ struct serving {
         struct loop_timer retry;       /* for these watches, and for `ready` */
         uv_loop_t *loop;
         struct imex_report report;
-        bool ready; /* the memory has it */
+        bool ready;                          /* the memory has it */
+        char unsaved[IMEX_STATE_REASON_MAX]; /* why the memory does not have it; "": no attempt has failed */
         bool withdrawn, stopping, ended;
         bool unwatched; /* the failure was logged */
 };
@@ -35,16 +36,24 @@ enum { RETRY_MS = 1000 };
 static void show_state(struct serving *s) {
         if (s->withdrawn)
                 return;
+        *s->unsaved = '\0';
         if (s->report.ready && !s->ready) {
-                s->ready = s->o.ready(s->o.u) == 0;
+                struct err e;
+
+                s->ready = s->o.ready(s->o.u, &e) == 0;
                 if (!s->ready) {
+                        snprintf(s->unsaved, sizeof s->unsaved, "cannot save that nvidia-imex is READY: %s",
+                                 e.msg);
                         loop_timer_start(&s->retry, RETRY_MS);
-                        return;
                 }
         }
         state_file_set_version(&s->file, s->report.version);
         state_file_set_lost(&s->file, s->report.lost_known, s->report.lost);
-        state_file_set(&s->file, s->report.ready, s->report.index, s->report.status, s->report.reason);
+        if (*s->unsaved)
+                state_file_set(&s->file, false, s->report.index, IMEX_STATE_STARTING, s->unsaved);
+        else
+                state_file_set(&s->file, s->report.ready, s->report.index, s->report.status,
+                               s->report.reason);
 }
 
 void serving_withdraw(struct serving *s) {
@@ -191,6 +200,10 @@ void serving_report(const struct serving *s, struct imex_report *ret) {
 
 const char *serving_state_error(const struct serving *s) {
         return state_file_error(&s->file);
+}
+
+const char *serving_unsaved(const struct serving *s) {
+        return s->report.ready && *s->unsaved ? s->unsaved : NULL;
 }
 
 /* ---- start and end ---- */

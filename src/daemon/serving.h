@@ -21,8 +21,8 @@ struct serving_options {     /* the strings are borrowed until serving_free(), e
         struct imex_runner_options imex; /* without the fields of the assignment and the callbacks */
         /* Called when IMEX is READY for the first time: from now on other nodes may map this node's memory.
          * Returns 0 if the owner has saved this fact, so readiness may be shown, or -1 if not: then it is
-         * called again. */
-        int (*ready)(void *u);
+         * called again, and the state file shows why. */
+        int (*ready)(void *u, struct err *e);
         /* Called when the report or the use of the domain by claims may have changed, or IMEX has ended.
          * Never called from inside a function of this module. */
         void (*changed)(void *u);
@@ -38,6 +38,9 @@ void serving_set_peers(struct serving *s, const struct imex_peer *peers, size_t 
 void serving_report(const struct serving *s, struct imex_report *ret);
 /* Returns the reason why the kubelet plugin cannot see the state; NULL if it can. */
 const char *serving_state_error(const struct serving *s);
+/* Returns why IMEX, which is READY, is not shown as ready, because the owner could not save this; otherwise
+ * NULL. */
+const char *serving_unsaved(const struct serving *s);
 
 /* Call it on SIGTERM: from now on the state file shows that the daemon is terminating, so that the kubelet
  * plugin releases no new pods. */

@@ -254,6 +254,38 @@ static void a_state_that_cannot_be_written_is_reported(void **state) {
         assert_int_equal(count("log", "the state file can be written again"), 1);
 }
 
+static bool starting(void) {
+        return unready_in_a() && streq(seen.status, "INITIALIZING");
+}
+static bool state_names_the_memory(void) {
+        return unready_in_a() && strstr(seen.reason, "cannot save that nvidia-imex is READY: ");
+}
+static bool pod_reports_memory(void) {
+        return reported("/ready\":\"false\"") && reported("cannot save that nvidia-imex is READY: ");
+}
+
+/* failure: the memory of a daemon cannot be written when IMEX gets READY -> Pod and state file report it */
+static void readiness_that_cannot_be_saved_is_reported_and_not_shown(void **state) {
+        _cleanup_(freep) char *memory = in_dir("imexd/daemon.json"), *more = in_dir("imexd/daemon.json/x");
+
+        put("status", "INITIALIZING\n", 0644);
+        set_object(IN_A);
+        run_daemon();
+        assert_true(within(5000, starting) && within(5000, watching));
+        /* No file can replace this folder. */
+        assert_int_equal(unlink(memory), 0);
+        assert_int_equal(mkdir(memory, 0700), 0);
+        assert_int_equal(mkdir(more, 0700), 0);
+        put("status", "READY\n", 0644);
+        assert_true(within(5000, state_names_the_memory));
+        assert_true(within(5000, pod_reports_memory));
+        assert_int_equal(rmdir(more), 0);
+        assert_int_equal(rmdir(memory), 0);
+        assert_true(within(5000, ready_in_a));
+        assert_true(within(5000, pod_is_ready));
+        assert_int_equal(count("events", "start"), 1);
+}
+
 static bool clearing_failed(void) {
         return count("log", "remove '") > 0;
 }
@@ -396,6 +428,7 @@ int main(int argc, char **argv) {
                 T(a_crashing_imex_is_reported_with_its_cause),
                 T(readiness_that_cannot_be_replaced_is_removed),
                 T(a_state_that_cannot_be_written_is_reported),
+                T(readiness_that_cannot_be_saved_is_reported_and_not_shown),
                 T(a_daemon_whose_folder_cannot_be_cleared_ends_on_sigterm),
                 T(a_removed_state_file_is_written_again),
                 T(a_removed_folder_is_created_again),
