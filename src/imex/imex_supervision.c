@@ -145,7 +145,8 @@ static void explain_around(char *s, size_t n, const char *before, const char *pa
         if (fixed + len <= most)
                 snprintf(s, n, "%s%s%s", before, part, after);
         else if (fixed + 3 <= most)
-                snprintf(s, n, "%s%.*s...%s", before, (int)(most - fixed - 3), part, after);
+                snprintf(s, n, "%s%.*s...%s", before,
+                         (int)str_utf8_cut((struct str){ part, len }, most - fixed - 3), part, after);
         else
                 snprintf(s, n, "%s%s", before, after);
 }
