@@ -278,11 +278,9 @@ static void daemons_report(const struct rolling *r, const struct daemonset *set,
                 event_record(
                         r->c->events, &about, EVENT_WARNING, REASON_DAEMONS_CRASH,
                         "Daemons with the newest template crash, or have not started in ten minutes, on "
-                        "these "
-                        "nodes: %s. Until daemons with it are healthy, the rollout replaces at most a tenth "
-                        "of "
-                        "the idle daemons. Run kubectl describe and kubectl logs --previous for the Pods on "
-                        "these nodes. If a new version is the cause, use helm rollback",
+                        "these nodes: %s. Until daemons with it are healthy, the rollout replaces at most a "
+                        "tenth of the idle daemons. Run kubectl describe and kubectl logs --previous for the "
+                        "Pods on these nodes. If a new version is the cause, use helm rollback",
                         nodes_of(r, crashes));
         /* The daemons of a standing domain never become idle by themselves. */
         if (mode_is_standing(r->c->mode) && out->n_busy && out->n_busy == out->n_outdated)

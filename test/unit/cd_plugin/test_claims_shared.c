@@ -168,18 +168,24 @@ static double attempts_took_s(void) {
         return seconds;
 }
 
-/* failure: another plugin process holds the node lock -> Prepare waits, and everything else continues */
-static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
-        (void)state;
-        struct dra_op op = { 0 };
+/* Begins a Prepare while another process has the node lock, which the caller releases and frees. */
+static struct node_lock *prepares_without_the_lock(struct dra_op *op) {
         struct node_lock *other;
         struct err e;
         daemon_ready();
         _cleanup_(freep) char *path = file_join(w.plugin_dir, "pu.lock");
         assert_int_equal(node_lock_new(&w.loop, path, &other, &e), 0);
         assert_true(node_lock_try(other));
-        prepare(&op, "c1", CLAIM_1);
+        prepare(op, "c1", CLAIM_1);
         world_turn();
+        return other;
+}
+
+/* failure: another plugin process holds the node lock -> Prepare waits, and everything else continues */
+static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
+        (void)state;
+        struct dra_op op = { 0 };
+        struct node_lock *other = prepares_without_the_lock(&op);
         assert_int_equal(op.answer, PENDING);
         assert_true(claims_stuck(w.claims));
         uint64_t later = uv_now(&w.loop) + 2000;
@@ -197,14 +203,7 @@ static void a_lock_held_by_another_process_delays_only_prepare(void **state) {
 static void deadline_without_the_node_lock_names_the_lock(void **state) {
         (void)state;
         struct dra_op op = { .timeout_ms = 4000 }, again = { 0 };
-        struct node_lock *other;
-        struct err e;
-        daemon_ready();
-        _cleanup_(freep) char *path = file_join(w.plugin_dir, "pu.lock");
-        assert_int_equal(node_lock_new(&w.loop, path, &other, &e), 0);
-        assert_true(node_lock_try(other));
-        prepare(&op, "c1", CLAIM_1);
-        world_turn();
+        struct node_lock *other = prepares_without_the_lock(&op);
         while (op.answer == PENDING)
                 uv_run(&w.loop, UV_RUN_ONCE);
         assert_int_equal(op.answer, FAILED);
