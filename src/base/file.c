@@ -91,19 +91,20 @@ struct content {
         bool durable; /* a file that was replaced survives a crash of the machine */
 };
 
-static int fill(const char *tmp, const struct content *c, struct stat *ret, struct err *e) {
+/* Errors name `path`, so that the text of a failure is the same at each attempt. */
+static int fill(const char *tmp, const char *path, const struct content *c, struct stat *ret, struct err *e) {
         _cleanup_(closep) int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, c->mode);
         if (fd < 0)
-                return err_errno(e, errno, "create '%s'", tmp);
+                return err_errno(e, errno, "create '%s'", path);
         /* The requested mode, independent of the umask. */
         if (fchmod(fd, c->mode) < 0)
-                return err_errno(e, errno, "chmod '%s'", tmp);
-        if (file_write_all(fd, tmp, c->data, c->n, e) < 0)
+                return err_errno(e, errno, "chmod '%s'", path);
+        if (file_write_all(fd, path, c->data, c->n, e) < 0)
                 return -1;
         if (c->durable && fsync(fd) < 0)
-                return err_errno(e, errno, "sync '%s'", tmp);
+                return err_errno(e, errno, "sync '%s'", path);
         if (ret && fstat(fd, ret) < 0)
-                return err_errno(e, errno, "stat '%s'", tmp);
+                return err_errno(e, errno, "stat '%s'", path);
         return 0;
 }
 
@@ -115,14 +116,14 @@ static int file_replace_with(const char *path, const struct content *c, struct s
         _cleanup_(freep) char *tmp = xasprintf("%s/.%s.tmp.%d.%u", dir, slash ? slash + 1 : path,
                                                (int)getpid(), atomic_fetch_add(&serial, 1));
         (void)unlink(tmp); /* left by an earlier process with our PID */
-        if (fill(tmp, c, ret, e) < 0) {
+        if (fill(tmp, path, c, ret, e) < 0) {
                 unlink(tmp);
                 return -1;
         }
         if (rename(tmp, path) < 0) {
                 int saved = errno;
                 unlink(tmp);
-                return err_errno(e, saved, "rename '%s' to '%s'", tmp, path);
+                return err_errno(e, saved, "replace '%s'", path);
         }
         return c->durable ? sync_folder(dir, e) : 0;
 }

@@ -147,6 +147,7 @@ static void node_daemon_report(struct node_daemon *r) {
                 report.reason = imex.reason;
                 if (unsaved) {
                         imex.ready = false; /* pods on this node wait */
+                        imex.status = IMEX_STATE_STARTING;
                         report.reason = unsaved;
                 } else if (imex.ready && error) {
                         snprintf(text, sizeof text,

@@ -264,6 +264,12 @@ static bool pod_reports_memory(void) {
         return reported("/ready\":\"false\"") && reported("cannot save that nvidia-imex is READY: ");
 }
 
+static int64_t generation_before;
+
+static bool state_changed(void) {
+        return unready_in_a() && seen.generation > generation_before;
+}
+
 /* failure: the memory of a daemon cannot be written when IMEX gets READY -> Pod and state file report it */
 static void readiness_that_cannot_be_saved_is_reported_and_not_shown(void **state) {
         _cleanup_(freep) char *memory = in_dir("imexd/daemon.json"), *more = in_dir("imexd/daemon.json/x");
@@ -279,6 +285,10 @@ static void readiness_that_cannot_be_saved_is_reported_and_not_shown(void **stat
         put("status", "READY\n", 0644);
         assert_true(within(5000, state_names_the_memory));
         assert_true(within(5000, pod_reports_memory));
+        assert_true(reported("imex.resource.nvidia.com/state\":\"STARTING\""));
+        generation_before = seen.generation;
+        /* Two further attempts to save it. */
+        assert_false(within(2500, state_changed));
         assert_int_equal(rmdir(more), 0);
         assert_int_equal(rmdir(memory), 0);
         assert_true(within(5000, ready_in_a));
@@ -306,8 +316,6 @@ static void a_daemon_whose_folder_cannot_be_cleared_ends_on_sigterm(void **state
         assert_true(within(5000, exited));
         assert_int_equal(exit_status, 0);
 }
-
-static int64_t generation_before;
 
 static bool state_written_again(void) {
         return ready_in_a() && seen.generation > generation_before;

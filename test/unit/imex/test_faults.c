@@ -294,7 +294,7 @@ static void the_first_call_that_fails_is_the_error(void **unused) {
                 const char *call, *part;
         } cases[] = {
                 { put_grant, "mkdir", "create folder '" },
-                { put_grant, "rename", "rename '" },
+                { put_grant, "rename", "replace '" },
                 { remove_grant, "unlink", "remove '" },
                 { hold_lock, "open64", "open '" },
                 { hold_lock, "fcntl64", "lock '" },
