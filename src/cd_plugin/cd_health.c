@@ -276,7 +276,9 @@ static void judge_daemon(struct cd *cd, const struct checkpoint_claim *entry, co
 static void judge_device(struct cd *cd, const struct checkpoint_claim *entry, const struct node_device *d,
                          struct cd_health_verdict *ret, bool *ret_pending) {
         struct cd_health_facts f = { .runner = CD_HEALTH_HOST, .node = cd->o.node };
-        if (facts_get(cd->o.facts)->fabric.kind == GPU_FABRIC_NONE) {
+        enum gpu_fabric_kind kind = facts_get(cd->o.facts)->fabric.kind;
+        /* A pod without a channel was prepared while the node was in no partition. */
+        if (kind == GPU_FABRIC_NONE || (kind != GPU_FABRIC_CLIQUE && !*d->cdi_ids)) {
                 f.runner = CD_HEALTH_NO_IMEX;
                 cd_health_judge(&f, ret);
         } else if (mode_runs_daemons(cd->o.mode)) {

@@ -13,6 +13,7 @@ struct isolation {
         struct isolation_options o;
         struct fabric_watch *fabric;
         struct holdings *holdings;
+        bool placed; /* this process has seen usable facts */
         struct toolkit_watch *toolkit;
         struct withhold_steady down, counts_differ, versions_differ;
         struct loop_timer due; /* of the states above */
@@ -34,8 +35,10 @@ static void isolation_place(struct isolation *i) {
         const struct facts *f = facts_get(i->o.facts);
         const struct compute_domain_fabric *fabric = fabric_watch_get(i->fabric);
         const char *imex = imex_version(i);
-        /* Without a driver, the node's next clique ID is not known. */
-        if (f->known && f->usable)
+        /* Without a driver, the node's next clique ID is not known. A plugin that starts without GPUs reports
+         * that the node is in no partition, because the Pod may have the report of an earlier process. */
+        i->placed = i->placed || (f->known && f->usable);
+        if (f->known && (f->usable || (!i->placed && streq(f->reason, REASON_NO_GPUS))))
                 holdings_node(i->holdings, &(struct holdings_node){
                                                    .clique = f->fabric.clique_id,
                                                    .fabric_uid = fabric ? fabric->o.meta.uid : "",

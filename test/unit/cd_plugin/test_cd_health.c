@@ -168,6 +168,16 @@ static void the_channel_of_a_prepared_claim_is_listed(void **st) {
         assert_int_equal(list.n, 0);
 }
 
+/* failure: a node without a partition loses its GPUs -> the pods without a channel do not count as unhealthy
+ */
+static void a_pod_without_a_channel_has_no_health(void **st) {
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_NONE, .reason = "no GPU reports a fabric" };
+        runs_a_claim();
+        assert_listed(DRA_HEALTH_UNKNOWN, "no NVLink partition");
+        w.facts.fabric = (struct gpu_fabric){ .kind = GPU_FABRIC_ERROR };
+        assert_listed(DRA_HEALTH_UNKNOWN, "no NVLink partition");
+}
+
 /* failure: the daemon is older than the plugin and reports no lost peers -> the health is unknown */
 static void an_old_daemon_leaves_the_health_unknown(void **st) {
         daemon_loses(NULL);
@@ -254,6 +264,8 @@ int main(void) {
                 cmocka_unit_test(what_is_not_known_is_unknown),
                 cmocka_unit_test(the_hosts_IMEX_is_judged_by_its_own_state),
                 cmocka_unit_test_setup_teardown(the_channel_of_a_prepared_claim_is_listed, world_setup_claims,
+                                                teardown),
+                cmocka_unit_test_setup_teardown(a_pod_without_a_channel_has_no_health, world_setup_claims,
                                                 teardown),
                 cmocka_unit_test_setup_teardown(an_old_daemon_leaves_the_health_unknown, world_setup_claims,
                                                 teardown),

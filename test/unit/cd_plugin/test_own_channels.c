@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api/names.h"
+#include "api/reasons.h"
 #include "base/file.h"
 
 #define OWN ",\"isolation\":\"Channel\""
@@ -396,6 +397,25 @@ static void a_restart_reports_all_channels_again_and_changes_nothing(void **stat
         assert_string_equal(before, after);
 }
 
+/* failure: a node has no GPUs after a reboot -> its report has no channels of the earlier boot */
+static void a_plugin_that_starts_without_gpus_reports_that_no_channel_is_held(void **state) {
+        struct facts gpus = w.facts;
+        world_stop(w.claims);
+        w.facts = (struct facts){ .known = true, .reason = REASON_NO_GPUS };
+        *api.patch = '\0';
+        world_start("11111111-2222-3333-4444-555555555555");
+        reports("\"{}\"");
+        w.facts = gpus;
+        world_facts();
+        reports(HELD(CLIQUE, "", ""));
+        /* GPUs that are lost later change nothing. */
+        w.facts = (struct facts){ .known = true, .reason = REASON_NO_GPUS };
+        *api.patch = '\0';
+        world_facts();
+        world_turn();
+        assert_string_equal(api.patch, "");
+}
+
 /* The list of channels and the node's partition may have changed. */
 /* failure: a node's partition changes under a prepared channel -> the claim keeps its channel */
 static void a_claim_keeps_its_channel_when_the_partition_changes(void **state) {
@@ -573,6 +593,7 @@ int main(void) {
                 T(unprepare_needs_no_server_and_is_reported),
                 T(a_lost_checkpoint_is_rebuilt_with_channels_and_partitions),
                 T(a_restart_reports_all_channels_again_and_changes_nothing),
+                T(a_plugin_that_starts_without_gpus_reports_that_no_channel_is_held),
                 T(a_claim_keeps_its_channel_when_the_partition_changes),
                 T(a_waiting_claim_uses_the_changed_partition),
                 T(a_recreated_fabric_object_gets_all_channels),
