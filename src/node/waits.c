@@ -25,11 +25,15 @@ static void answer_late(struct op *op, const char *msg) {
         op_detach(op);
 }
 
-/* It is answered and not detached: it has changed nothing yet, and can be judged again from the start. */
+/* It is answered and not detached, and can be judged again from the start. */
 static void queued_late(struct op *op) {
         struct claims *c = op->c;
         _cleanup_(freep) char *msg =
-                c->locking
+                ops_working(c, op->uid)
+                        ? xasprintf("%s: an earlier request for this claim has not finished on the node; it "
+                                    "continues, and the kubelet retries by itself",
+                                    c->o.node)
+                : c->locking
                         ? xasprintf("%s: another plugin process on this node has held the node lock, so this "
                                     "claim was not prepared in time; the kubelet retries by itself",
                                     c->o.node)

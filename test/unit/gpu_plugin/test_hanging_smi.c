@@ -77,11 +77,31 @@ static void a_hanging_nvidia_smi_is_waited_for_twice_at_prepare(void **state) {
         unprepared_claim("one");
 }
 
+/* failure: the kubelet repeats a Prepare while nvidia-smi hangs -> the answer blames no disk */
+static void a_repeated_prepare_reports_the_earlier_request(void **state) {
+        struct dra_op first, second;
+        (void)state;
+        begin();
+        smi("case \"$*\" in *--set*) exec sleep 1000;; esac");
+        prepare_claim(&first, "one");
+        until(&first, FAILED);
+        assert_non_null(strstr(first.msg, "has not finished in time; it continues"));
+        prepare_claim(&second, "one");
+        until(&second, FAILED);
+        assert_non_null(
+                strstr(second.msg, "an earlier request for this claim has not finished on the node"));
+        smi("");
+        while (node.claims->ops.tqh_first)
+                node_turn();
+        unprepared_claim("one");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 T(a_hanging_nvidia_smi_is_waited_for_once_at_unprepare),
                 T(gpus_that_were_reset_before_nvidia_smi_hangs_are_not_named),
                 T(a_hanging_nvidia_smi_is_waited_for_twice_at_prepare),
+                T(a_repeated_prepare_reports_the_earlier_request),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
