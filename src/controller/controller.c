@@ -136,6 +136,7 @@ void controller_start(struct controller *c, const struct controller_options *o) 
                 .allocations = allocations_new(),
                 .shortages = shortages_new(),
                 .memory = { .missing_nodes = first_seen_new(FORGET_S),
+                            .missing_holders = first_seen_new(FORGET_S),
                             .vanished = first_seen_new(FORGET_S),
                             .known = first_seen_new(0),
                             .older = first_seen_new(FORGET_S),
@@ -203,6 +204,7 @@ void controller_stop(struct controller *c) {
         fabric_memory_done(c);
         removals_done(c);
         first_seen_free(c->memory.missing_nodes);
+        first_seen_free(c->memory.missing_holders);
         first_seen_free(c->memory.vanished);
         first_seen_free(c->memory.known);
         first_seen_free(c->memory.older);

@@ -91,7 +91,7 @@ static void note_gone(struct controller *c, const struct compute_domain_fabric *
                                 records_vanished(c, f->o.meta.name, f->domains[i].assignments[j].node);
         for (size_t i = 0; i < f->n_members; i++)
                 if (!records_node(c, f->members[i]))
-                        first_seen_at(c->memory.missing_nodes, f->members[i], clock_mono_s());
+                        records_missing(c, f->members[i], true);
 }
 
 /* The object lists an assignment that a daemon may use. */

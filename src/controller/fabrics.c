@@ -597,7 +597,7 @@ static struct channels_facts channels_facts_of(const struct fabric_facts *k,
                         mode_assigns_channels(c->mode) ? fabric_memory_restored_s(c, k->clique, k->mono) : 0,
                 .releasing_since = releasing_since(k),
                 .vanished_s =
-                        first_seen_left(c->memory.missing_nodes, "", ASSIGNMENT_NODE_MISSING_S, k->mono),
+                        first_seen_left(c->memory.missing_holders, "", ASSIGNMENT_NODE_MISSING_S, k->mono),
                 .nodes = k->nodes,
                 .n_nodes = k->n_nodes,
                 .owners = k->owners,

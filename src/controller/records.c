@@ -444,6 +444,12 @@ static void vanished_key(const char *clique, const char *node, struct buf *out) 
         buf_addf(out, "%s/%s", clique ? clique : "", node);
 }
 
+void records_missing(struct controller *c, const char *node, bool holder) {
+        first_seen_at(c->memory.missing_nodes, node, clock_mono_s());
+        if (holder)
+                first_seen_at(c->memory.missing_holders, node, clock_mono_s());
+}
+
 void records_vanished(struct controller *c, const char *clique, const char *node) {
         _cleanup_(buf_done) struct buf key = BUF_INIT(512);
         vanished_key(clique, node, &key);

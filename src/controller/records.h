@@ -178,9 +178,10 @@ _Static_assert(sizeof((struct controller_caches){ 0 }.all) == offsetof(struct co
 
 /* What the controller remembers in addition to the caches. It does not matter after a restart. */
 struct controller_memory {
-        struct first_seen *missing_nodes; /* Nodes that do not exist */
-        struct first_seen *vanished;      /* nodes that may still run a daemon in a partition, as "<clique
-                                             ID>/<node>", see records_vanished() */
+        struct first_seen *missing_nodes;   /* Nodes that do not exist */
+        struct first_seen *missing_holders; /* those of them that may have been in a partition */
+        struct first_seen *vanished;        /* nodes that may still run a daemon in a partition, as "<clique
+                                               ID>/<node>", see records_vanished() */
         struct first_seen *known;    /* fabric objects by UID, and what records_seen() records; forgotten only
                                         with the objects */
         struct first_seen *older;    /* UIDs of fabric objects that are younger than plugins */
@@ -329,6 +330,8 @@ bool records_owns(const struct controller *c, const struct compute_domain *cd, c
 struct controller_domain *records_find(const struct controller *c, const char *uid);
 struct controller_domain *records_make(struct controller *c, const char *uid);
 void records_forget(struct controller_domain *d);
+/* Records that the Node does not exist. `holder`: containers that still run on it may hold channels. */
+void records_missing(struct controller *c, const char *node, bool holder);
 /* Records that the Node was deleted while it had a daemon, which may still run there for a minute from now.
  * `clique` is its partition; NULL or empty: unknown, so it may be any. records_exists() records that the Node
  * exists in this partition. */

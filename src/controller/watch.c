@@ -278,6 +278,14 @@ static bool concerns_daemons(const struct node *was, const struct node *is) {
         return !streq(had, has) || (has && node_ready(was) != node_ready(is));
 }
 
+/* Containers on it may hold channels. A cluster can delete other Nodes all the time. */
+static bool was_in_a_partition(const struct controller *c, const struct node *was) {
+        const char *name = was->o.meta.name;
+        return was->clique_id || records_node_clique(c, name) ||
+               (c->caches.plugins &&
+                kube_informer_first_at(c->caches.plugins, CONTROLLER_PLUGINS_BY_NODE, name));
+}
+
 static void node_changed(void *u, const struct kube_object *old, const struct kube_object *now) {
         struct controller *c = u;
         const struct node *was = (const struct node *)old, *is = (const struct node *)now;
@@ -290,9 +298,11 @@ static void node_changed(void *u, const struct kube_object *old, const struct ku
                 return;
         if (is) {
                 first_seen_forget(c->memory.missing_nodes, name);
+                first_seen_forget(c->memory.missing_holders, name);
                 records_exists(c, is->clique_id, name);
         } else {
-                first_seen_at(c->memory.missing_nodes, name, clock_mono_s());
+                first_seen_forget(c->memory.awaited, name);
+                records_missing(c, name, was_in_a_partition(c, was));
         }
         if (!is)
                 note_used(c, name);
@@ -370,7 +380,7 @@ static void rct_changed(void *u, const struct kube_object *old, const struct kub
  * see the Node, and the fabric object was lost, nothing else shows that they may hold channels. */
 static void note_missing_node(struct controller *c, const struct plugin_pod *p) {
         if (p->node && p->host_channels && !records_node(c, p->node))
-                first_seen_at(c->memory.missing_nodes, p->node, clock_mono_s());
+                records_missing(c, p->node, true);
 }
 
 /* A plugin's report about its host concerns the ComputeDomains with pods on this node. */

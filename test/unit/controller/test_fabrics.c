@@ -282,7 +282,7 @@ static void a_held_channel_is_entered_without_a_claim(void **state) {
 }
 
 static int64_t missing_s(const struct world *w) {
-        return first_seen_left(w->l.c.memory.missing_nodes, "", 60, clock_mono_s());
+        return first_seen_left(w->l.c.memory.missing_holders, "", 60, clock_mono_s());
 }
 
 /* failure: a controller starts after a Node was deleted -> a plugin's Pod shows that containers may run
@@ -298,6 +298,31 @@ static void the_plugin_of_an_existing_node_shows_no_deleted_node(void **state) {
         struct world *w = *state;
         leading_start(&w->l);
         assert_int_equal(missing_s(w), 0);
+}
+
+static void node_event(struct world *w, const char *type, const char *node, const char *uid,
+                       unsigned version) {
+        _cleanup_(freep) char *text =
+                xasprintf("{\"type\":\"%s\",\"object\":{\"kind\":\"PartialObjectMetadata\",\"metadata\":{"
+                          "\"name\":\"%s\",\"uid\":\"%s\",\"resourceVersion\":\"%u\"}}}\n",
+                          type, node, uid, version);
+        fake_chunk(w->nodes, text);
+}
+
+/* failure: an autoscaler deletes Nodes without GPUs all the time -> new tables of channels do not wait for
+ * them [etcd] */
+static void only_nodes_that_were_in_a_partition_may_still_hold_channels(void **state) {
+        struct world *w = *state;
+        leading_start(&w->l);
+        RUN_UNTIL(&w->l.loop, w->nodes);
+        node_event(w, "ADDED", "cpu-1", "c", 11);
+        RUN_UNTIL(&w->l.loop, records_node(&w->l.c, "cpu-1"));
+        node_event(w, "DELETED", "cpu-1", "c", 12);
+        RUN_UNTIL(&w->l.loop, !records_node(&w->l.c, "cpu-1"));
+        assert_int_equal(missing_s(w), 0);
+        node_event(w, "DELETED", "n1", "n", 13);
+        RUN_UNTIL(&w->l.loop, !records_node(&w->l.c, "n1"));
+        assert_in_range(missing_s(w), 50, 60);
 }
 
 #define GONE                                                                                                 \
@@ -439,6 +464,8 @@ int main(void) {
                         leading_teardown),
                 cmocka_unit_test_setup_teardown(the_plugin_of_an_existing_node_shows_no_deleted_node, setup,
                                                 leading_teardown),
+                cmocka_unit_test_setup_teardown(only_nodes_that_were_in_a_partition_may_still_hold_channels,
+                                                setup, leading_teardown),
                 cmocka_unit_test_setup_teardown(a_channel_is_freed_after_leases_and_confirmations, setup,
                                                 leading_teardown),
                 cmocka_unit_test_setup_teardown(
