@@ -128,18 +128,21 @@ static bool is_withheld(const struct controller *c, const char *node) {
 static bool count_missing(void *u, const struct kube_object *o) {
         struct rolling *r = u;
         const struct node *n = (const struct node *)o;
-        if (!n->imex_daemon || !node_ready(n) || is_withheld(r->c, n->o.meta.name) ||
-            records_daemon(r->c, n->o.meta.name))
+        if (records_daemon(r->c, n->o.meta.name))
                 return true;
+        if (!n->imex_daemon || !node_ready(n) || is_withheld(r->c, n->o.meta.name)) {
+                first_seen_forget(r->c->memory.awaited, n->o.meta.name);
+                return true;
+        }
         ARENA_GROW(r->a, r->missing, r->n_missing, r->cap_missing);
         r->missing[r->n_missing++] = n->o.meta.name;
         return true;
 }
 
-/* A daemon that should have started by now counts as one that crashes: its node may be full or hang, and the
- * rollout must not wait for it. */
-static bool hangs(struct rolling *r, const char *node, bool starts) {
-        if (starts)
+/* `awaited`: the node should run a daemon with the newest template soon. The rollout does not wait for it
+ * without end: the node may be full, the earlier daemon may not end, or the devices may be withheld. */
+static bool hangs(struct rolling *r, const char *node, bool awaited) {
+        if (awaited)
                 return first_seen_for(r->c->memory.awaited, node, ROLLOUT_PATIENCE_S, clock_mono_s(),
                                       &r->recheck_s);
         first_seen_forget(r->c->memory.awaited, node);
@@ -217,9 +220,8 @@ static struct rollout_daemon facts_of(struct rolling *r, const struct daemon_pod
                 .started = started(r, &p->pod),
         };
         bool runs = d.reported && d.imex_starts && d.started;
-        d.crashing = hangs(r, p->pod.node,
-                           d.node_ready && !d.withheld && !d.outdated && !d.removed && !d.spent && !runs) ||
-                     d.crashing;
+        d.hangs = hangs(r, p->pod.node,
+                        d.node_ready && (rollout_is_replaced(&d) || (!d.outdated && !d.removed && !runs)));
         return d;
 }
 
@@ -264,7 +266,7 @@ static const char *nodes_of(const struct rolling *r, bool (*is)(const struct rol
 }
 
 static bool crashes(const struct rolling *r, size_t i) {
-        return r->list[i].node_ready && !r->list[i].outdated && !r->list[i].removed && r->list[i].crashing;
+        return r->list[i].node_ready && rollout_fails(&r->list[i]);
 }
 
 static bool is_busy(const struct rolling *r, size_t i) {
@@ -306,7 +308,7 @@ static void roll_out(struct controller *c, const struct daemonset *set, const ch
         for (size_t i = r.n; i < n_all; i++)
                 r.list[i] = (struct rollout_daemon){ .node_ready = true,
                                                      .idle = true,
-                                                     .crashing = hangs(&r, r.missing[i - r.n], true) };
+                                                     .hangs = hangs(&r, r.missing[i - r.n], true) };
         rollout_make(r.list, n_all, clock_mono_s(), r.choices, &out);
         for (size_t i = 0; i < r.n; i++)
                 daemons_replace(c, r.pods[i], r.choices[i]);

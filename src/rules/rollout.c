@@ -24,7 +24,7 @@ static int64_t healthy_in_s(const struct rollout_daemon *d, int64_t now) {
 }
 
 static bool may_become_healthy(const struct rollout_daemon *d) {
-        return d->reported && d->imex_starts && d->started > 0 && !d->crashing;
+        return d->reported && d->imex_starts && d->started > 0 && !d->crashing && !d->hangs;
 }
 
 static bool is_healthy(const struct rollout_daemon *d, int64_t now) {
@@ -37,24 +37,26 @@ static bool is_broken(const struct rollout_daemon *d) {
         return d->outdated && d->crashing && d->idle;
 }
 
-/* The daemon is being replaced. A daemon that terminates and still serves does not count yet, because a pod
- * may use it for weeks. */
-static bool is_being_replaced(const struct rollout_daemon *d) {
+bool rollout_is_replaced(const struct rollout_daemon *d) {
         return d->spent || (d->removed && d->idle);
 }
 
+bool rollout_fails(const struct rollout_daemon *d) {
+        return rollout_is_replaced(d) ? d->hangs : !d->outdated && !d->removed && (d->crashing || d->hangs);
+}
+
 static void count_one(const struct rollout_daemon *d, int64_t now, struct count *c, struct rollout *ret) {
-        bool counts = !d->outdated && !is_being_replaced(d), healthy = counts && is_healthy(d, now);
+        bool counts = !d->outdated && !rollout_is_replaced(d), healthy = counts && is_healthy(d, now);
         c->idle += d->idle;
         c->healthy += healthy;
         c->proven += healthy || (counts && d->served && may_become_healthy(d));
-        c->coming += is_being_replaced(d) || is_broken(d) || (!d->outdated && !healthy);
-        c->starting += is_being_replaced(d) || is_broken(d) ||
-                       (!d->outdated && !d->crashing && !(d->reported && d->started > 0));
+        c->coming += rollout_is_replaced(d) || is_broken(d) || (!d->outdated && !healthy);
+        c->starting += rollout_is_replaced(d) || is_broken(d) ||
+                       (!d->outdated && !d->crashing && !d->hangs && !(d->reported && d->started > 0));
         ret->n_outdated += d->outdated;
         ret->n_busy += d->outdated && !d->idle && !d->removed;
-        ret->n_crashing += !d->outdated && !d->removed && d->crashing;
-        if (d->outdated || is_being_replaced(d) || healthy || !may_become_healthy(d))
+        ret->n_crashing += rollout_fails(d);
+        if (d->outdated || rollout_is_replaced(d) || healthy || !may_become_healthy(d))
                 return;
         if (!ret->recheck_s || healthy_in_s(d, now) < ret->recheck_s)
                 ret->recheck_s = healthy_in_s(d, now);

@@ -20,8 +20,8 @@
 /* A daemon is healthy when it has run for this time without a restart. */
 enum {
         ROLLOUT_HEALTHY_S = 60,
-        ROLLOUT_PATIENCE_S = 600 /* a daemon with the newest template that has not started within this time
-                                    counts as one that crashes */
+        ROLLOUT_PATIENCE_S = 600 /* a node on which no daemon with the newest template has started within this
+                                    time counts like one that crashes */
 };
 
 struct rollout_daemon {
@@ -33,8 +33,8 @@ struct rollout_daemon {
         bool asked;      /* the controller has requested its mark; the write may be under way */
         bool idle;       /* it has no assignment, or IMEX has never been READY in it */
         bool reported;   /* it has reported in this Pod */
-        bool crashing;   /* its container has ended, and waits or was restarted before the first report; or it
-                            has the newest template and has not started within ROLLOUT_PATIENCE_S */
+        bool crashing;   /* its container has ended, and waits or was restarted before the first report */
+        bool hangs;      /* it does not end, or the next one does not start, for ROLLOUT_PATIENCE_S */
         bool imex_starts;  /* `nvidia-imex --version` ran in it */
         bool served;       /* it has served an IMEX domain in this Pod */
         bool fresh_wanted; /* it has served an IMEX domain, and must be replaced before the node joins
@@ -54,7 +54,7 @@ struct rollout {
         bool proven;       /* enough daemons are healthy, so the template may reach every node */
         size_t n_outdated; /* outdated daemons on ready nodes, including those that are being removed */
         size_t n_busy;     /* the outdated daemons that are not idle */
-        size_t n_crashing; /* daemons with the newest template that crash */
+        size_t n_crashing; /* daemons for which rollout_fails() is true, on ready nodes */
         int64_t recheck_s; /* decide again after this time, when a daemon may be healthy; 0: no need */
 };
 
@@ -62,3 +62,10 @@ struct rollout {
  * others in the order of the list. */
 void rollout_make(const struct rollout_daemon *list, size_t n, int64_t now, enum rollout_choice *choices,
                   struct rollout *ret);
+
+/* The daemon is being replaced. A daemon that terminates and still serves does not count yet, because a pod
+ * may use it for weeks. */
+bool rollout_is_replaced(const struct rollout_daemon *d);
+
+/* The node has not started a daemon with the newest template in time, or that daemon crashes. */
+bool rollout_fails(const struct rollout_daemon *d);

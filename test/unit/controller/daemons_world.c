@@ -39,11 +39,11 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
         char present[17];
         objects_daemonset_hash(&w->l.c.settings, present);
         jw_obj(&j, NULL);
-        if (i <= w->n_crashing)
+        if (i <= w->n_crashing || i <= w->n_new)
                 jw_str(&j, CD_ANNOTATION_TEMPLATE, present);
         else if (w->template_hash)
                 jw_str(&j, CD_ANNOTATION_TEMPLATE, w->template_hash);
-        if (w->report && i > w->n_crashing)
+        if (w->report && i > w->n_crashing && i > w->n_new)
                 jw_str(&j, IMEX_ANNOTATION_REPORT, w->report);
         if (w->ready)
                 jw_str(&j, IMEX_ANNOTATION_READY, "true");
@@ -52,12 +52,16 @@ static void add_daemon(const struct world *w, unsigned i, unsigned version, stru
         jw_end_obj(&j);
         buf_addf(b,
                  "%s{\"metadata\":{\"name\":\"daemon-%u\",\"namespace\":\"driver\",\"uid\":\"p%u\","
-                 "\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",%s"
+                 "\"resourceVersion\":\"%u\",\"creationTimestamp\":\"2026-01-01T00:00:00Z\",%s%s"
                  "\"labels\":{\"" CD_LABEL_COMPONENT "\":\"" CD_DAEMON_OBJECT "\",\"" CD_LABEL_CLIQUE
                  "\":\"%s\"},\"annotations\":%s},\"spec\":{\"nodeName\":\"n%u\"},"
                  "\"status\":{\"phase\":\"Running\",\"podIPs\":[{\"ip\":\"10.0.0.%u\"}]%s}}",
-                 b->n ? "," : "", i, i, version, w->daemon_meta, w->elsewhere && i == 1 ? ELSEWHERE : CLIQUE,
-                 buf_str(&annotations), i, i, i <= w->n_crashing ? CRASHES : w->daemon_status);
+                 b->n ? "," : "", i, i, version, w->daemon_meta,
+                 i <= w->n_ending ? "\"deletionTimestamp\":\"2026-02-01T00:00:00Z\"," : "",
+                 w->elsewhere && i == 1 ? ELSEWHERE : CLIQUE, buf_str(&annotations), i, i,
+                 i <= w->n_crashing ? CRASHES
+                 : i <= w->n_new    ? ""
+                                    : w->daemon_status);
         buf_done(&annotations);
 }
 

@@ -42,6 +42,9 @@ struct world {
                                            template */
         unsigned n_orphans;             /* daemons on further nodes, whose Node objects do not exist */
         unsigned n_missing;             /* the first nodes, whose daemons have no Pod yet */
+        unsigned n_new;                 /* the first nodes, whose daemons have the present template and do not
+                                           run yet */
+        unsigned n_ending;              /* the first nodes, whose daemons' Pods are being deleted */
         const char *unprepared;         /* the last daemon claim that the plugin has unprepared */
         const char *refused;            /* UID of the last daemon's Pod that the plugin has refused */
         const char *slice;              /* the clique ID in the slice of n1; NULL: no slices */

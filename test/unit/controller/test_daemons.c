@@ -631,6 +631,41 @@ static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start(void **
         assert_int_equal(w->n_pod_deletes, 1);
 }
 
+/* failure: the daemon of one node does not end -> after ten minutes the rollout continues, and an Event names
+ * the node [upgrade] */
+static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_end(void **state) {
+        struct world *w = *state;
+        w->has_set = true;
+        w->node_labels = LABELLED;
+        world_has_reported(w, IDLE);
+        w->template_hash = OLD_HASH;
+        w->n_daemons = 30;
+        w->n_ending = 1;
+        w->hold_deletes = true;
+        leading_start(&w->l);
+        run_for(&w->l.loop, (ROLLOUT_PATIENCE_S - 5) * 1000);
+        assert_int_equal(w->n_pod_deletes, 0);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        assert_non_null(strstr(w->event, "have not started in ten minutes, on these nodes: n1. "));
+}
+
+/* failure: a node withholds its devices after the next daemon's Pod was created -> after ten minutes the
+ * rollout continues [upgrade] */
+static void a_rollout_waits_ten_minutes_for_a_node_that_withholds_its_devices(void **state) {
+        struct world *w = *state;
+        w->has_set = w->hold_deletes = w->withheld = true;
+        w->node_labels = LABELLED;
+        w->n_daemons = 30;
+        w->template_hash = OLD_HASH;
+        w->slice = CLIQUE;
+        world_has_reported(w, IDLE);
+        w->n_new = 1;
+        leading_start(&w->l);
+        run_for(&w->l.loop, (ROLLOUT_PATIENCE_S - 5) * 1000);
+        assert_int_equal(w->n_pod_deletes, 0);
+        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+}
+
 static void withholds_during_a_rollout(struct world *w) {
         w->has_set = w->hold_deletes = w->withheld = true;
         w->node_labels = LABELLED;
@@ -752,6 +787,8 @@ int main(void) {
                 TEST(a_crashing_daemon_is_removed_when_imex_becomes_host_managed),
                 TEST(a_node_that_waits_for_its_next_pod_counts_as_trying_the_template),
                 TEST(a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start),
+                TEST(a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_end),
+                TEST(a_rollout_waits_ten_minutes_for_a_node_that_withholds_its_devices),
                 TEST(a_rollout_does_not_wait_for_a_node_that_withholds_its_devices),
                 TEST(a_daemon_is_replaced_only_while_its_node_offers_its_devices),
                 TEST(a_crashing_template_reaches_one_of_eight_idle_nodes),

@@ -146,6 +146,21 @@ static void a_crashing_image_reaches_at_most_a_tenth(void **state) {
         }
 }
 
+/* failure: a daemon that is replaced does not end -> after ten minutes the rollout continues [upgrade] */
+static void a_daemon_that_does_not_end_stops_no_rollout(void **state) {
+        add(30, OLD);
+        list[0].removed = true;
+        assert_int_equal(make().n_crashing, 0);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 0);
+        list[0].hangs = true;
+        assert_int_equal(make().n_crashing, 1);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+        /* A pod may use it for weeks. */
+        list[0].idle = false;
+        assert_int_equal(make().n_crashing, 0);
+        assert_int_equal(chosen(ROLLOUT_REPLACE), 1);
+}
+
 static void an_image_that_crashes_on_one_broken_node_reaches_the_others(void **state) {
         add(1, CRASHING);
         add(40, OLD);
@@ -420,6 +435,7 @@ int main(void) {
                 T(no_list_is_read_beyond_its_end),
                 T(a_tenth_is_not_exceeded_until_all_of_it_is_healthy),
                 T(a_crashing_image_reaches_at_most_a_tenth),
+                T(a_daemon_that_does_not_end_stops_no_rollout),
                 T(an_image_that_crashes_on_one_broken_node_reaches_the_others),
                 T(a_rollout_stops_when_more_than_a_tenth_crash),
                 T(a_daemon_of_an_earlier_template_that_crashes_is_replaced_at_once),
