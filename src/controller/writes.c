@@ -35,6 +35,8 @@ struct target {
         char *requester, *ns, *name;
         bool subresource, urgent;
         char *answered; /* the version of the object after the last write; NULL: unknown */
+        uint64_t sent;  /* the hash of the last body */
+        bool undone;    /* the last write changed nothing, so only another body may change something */
         char *error;    /* of the last attempt, NULL when it succeeded or only lost a race */
         enum err_kind error_kind;
         unsigned failures, away;
@@ -353,10 +355,11 @@ static void writes_succeeded(struct target *t, yyjson_val *obj) {
                 reset_failures(t);
                 return;
         }
+        t->undone = true;
         struct err e;
         err_set(&e, ERR_INVALID, 0,
                 "the API server accepts this write, but the object stays as it is: an admission webhook may "
-                "undo the change");
+                "undo the change, or the CustomResourceDefinition may be older than this controller");
         writes_failed(t, &e);
 }
 
@@ -393,17 +396,20 @@ static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {
         struct writes *w = t->w;
         bool gone = e && t->verb == KUBE_DELETE && e->kind == ERR_NOT_FOUND;
         t->call = NULL;
+        t->undone = false;
         w->in_flight[t->urgent]--;
         await_room(w);
-        metric_inc(w->o.total, 1,
-                   LABELS(t->res->plural, kube_verb_name(t->verb),
-                          e && !gone ? err_kind_name(e->kind) : "success"));
         if (!e)
                 writes_succeeded(t, obj);
         else if (kube_unreachable(e))
                 got_no_answer(t, e);
         else
                 writes_failed(t, e);
+        metric_inc(w->o.total, 1,
+                   LABELS(t->res->plural, kube_verb_name(t->verb),
+                          e && !gone  ? err_kind_name(e->kind)
+                          : t->undone ? err_kind_name(ERR_INVALID)
+                                      : "success"));
         if (t->done)
                 t->done(t->u, &(struct writes_target){ t->requester, t->ns, t->name }, obj, e);
         work_queue_add(w->o.queue, t->requester);
@@ -440,8 +446,11 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 return false;
         if (!t->first_wanted_ms)
                 t->first_wanted_ms = now;
-        uint64_t due = later(t->not_before_ms, later(t->first_wanted_ms + q->batch_ms,
-                                                     t->last_ms ? t->last_ms + q->interval_ms : 0));
+        uint64_t sent = str_fnv64(q->body.p, q->body.n);
+        bool differs = t->undone && sent != t->sent;
+        uint64_t due =
+                later(differs ? 0 : t->not_before_ms,
+                      later(t->first_wanted_ms + q->batch_ms, t->last_ms ? t->last_ms + q->interval_ms : 0));
         if (due > now) {
                 work_queue_add_after(w->o.queue, q->requester, (unsigned)(due - now));
                 return false;
@@ -449,6 +458,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         if (!writes_may_write(w, r))
                 return false;
         t->first_wanted_ms = 0;
+        t->sent = sent;
         t->verb = q->verb;
         t->cache = q->cache;
         t->done = q->done;

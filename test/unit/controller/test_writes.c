@@ -35,6 +35,7 @@ struct world {
         char name[600];          /* of the object; "": "n" */
         unsigned batch_ms, interval_ms;
         bool undone;          /* a webhook undoes each write */
+        bool changing;        /* something else is wanted after each answer */
         bool hold;            /* answers wait for release() */
         uint64_t answered_ns; /* time of the last answer; 0: none yet */
         uint64_t least_ms;    /* the shortest time from an answer to the next request */
@@ -55,6 +56,7 @@ static void answer(struct world *w, struct fake_conn *c) {
                 return;
         }
         w->written = w->undone ? 0 : w->sent;
+        w->wanted += w->changing;
         snprintf(body, sizeof body,
                  "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"%u\",\"generation\":"
                  "7}}",
@@ -443,6 +445,18 @@ static void a_write_that_changes_nothing_backs_off(void **state) {
         assert_null(writes_error(w->writes, "d/x"));
 }
 
+/* With a back-off, these writes would take longer than RUN_UNTIL_MS. */
+/* failure: an old CustomResourceDefinition drops a field of an object -> other changes are written at once
+ * [api-server] */
+static void another_change_does_not_wait_for_one_that_was_undone(void **state) {
+        struct world *w = *state;
+        w->undone = w->changing = true;
+        want(w, 1);
+        RUN_UNTIL(&w->loop, w->n_requests >= 30);
+        assert_non_null(strstr(writes_error(w->writes, "d/x"), "CustomResourceDefinition may be older"));
+        w->changing = false;
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void) {
@@ -453,6 +467,7 @@ int main(void) {
                 T(writes_of_one_object_keep_their_interval),
                 T(a_failing_write_backs_off_and_reports_why),
                 T(a_write_that_changes_nothing_backs_off),
+                T(another_change_does_not_wait_for_one_that_was_undone),
                 T(a_write_in_flight_is_not_dropped),
                 T(a_write_that_is_no_longer_wanted_has_no_error),
                 T(a_late_failure_of_a_dropped_write_is_no_error),
