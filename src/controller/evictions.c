@@ -281,8 +281,10 @@ static void report_refusal(struct evictions *e, const struct event_about *about,
         if (!budget)
                 log_warn("cannot evict a pod; retrying later", kv_str("namespace", j->ns),
                          kv_str("pod", j->name), kv_err(err));
-        if (err->code < 400)
-                return; /* no answer of the API server, but a system call failed */
+        /* A webhook that cannot be reached refuses with 500. Higher codes, and system calls that fail, are no
+         * decision about this pod. */
+        if (err->code < 400 || err->code > 500)
+                return;
         event_record(e->c->events, about, EVENT_WARNING, REASON_EVICTION_REFUSED,
                      "nvidia-imex of node %s is not READY (%s), and the pod cannot be evicted now: %s. The "
                      "controller tries again every minute. Repair IMEX of that node, change %s, or delete "
