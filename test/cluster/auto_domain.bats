@@ -259,6 +259,7 @@ claiming() { jq -r '[(.spec.initContainers // [])[], .spec.containers[]] | map(s
 }
 
 # failure: the ComputeDomain of a labelled pod cannot be created -> an Event of the pod reports the reason
+# bats test_tags=long
 @test "an Event reports a name that is taken, and an exhausted quota" {
 	domain auto-alone-pod
 	labelled alone | k -n "$ns" create -f - >/dev/null
@@ -332,6 +333,7 @@ created_domains() { "$cluster/audit" "$1" | grep -q "computedomains"; }
 	[[ $status != 0 && $output == *'with one owner and one claim only'* ]]
 }
 
+# bats test_tags=long
 @test "the examples with the label contain no object of this driver, match their schemas, and a Job and a Deployment run" {
 	local file
 	[[ $(ls "$checkout"/examples/auto-domains/*.yaml | wc -l) -ge 10 ]]

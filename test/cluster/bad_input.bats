@@ -17,6 +17,7 @@ teardown() { ns_end; }
 }
 
 # failure: a claim has the configuration of another kind -> it is refused
+# bats test_tags=long
 @test "wrong kind of opaque config" {
 	run claimed_by_hand bad "$(config "e6d3a22d-12a8-47f7-b55b-fdcbcf4e35d8" ComputeDomainDaemonConfig)"
 	[[ $output == *"ComputeDomainDaemonConfig is for the IMEX daemons"* ]]
@@ -115,6 +116,7 @@ END
 
 # The API server accepts what Go accepts, and returns the bytes unchanged.
 # failure: a tenant's claim has parameters that only Go accepts -> pods of others get their channels
+# bats test_tags=long
 @test "parameters of a claim that are not valid JSON by RFC 8259" {
 	local text
 	for text in '\ud800' $'\xff'; do

@@ -273,6 +273,7 @@ is_served_still() { [[ $(go_daemons 1 | cut -d' ' -f2) == "$1" ]] && ! label_gon
 }
 
 # failure: a ComputeDomain of the Go driver is deleted after the upgrade -> its nodes then form new ones
+# bats test_tags=long
 @test "helm upgrade with the values of the GPU Operator's page: a ComputeDomain of the Go driver can be deleted, and after its last pod the nodes form one of this driver" {
 	cat "$checkout/test/chart/values/gpu-operator-computedomains.yaml" <(grep altProcDevices "$cluster/driver-values.yaml") >"$BATS_FILE_TMPDIR/mine.yaml"
 	page '## Upgrade' 1 >"$BATS_TEST_TMPDIR/upgrade.sh"

@@ -66,6 +66,7 @@ slice_is() { [[ $(policies_of "$1" | tr , '\n' | sed -n "s/^$2 timeslice //p" | 
 }
 
 # failure: nvidia-smi refuses a time slice -> an Event reports it, and the claim's other GPUs are reset
+# bats test_tags=long
 @test "a GPU that does not support time slices: an Event of the pod has the error of nvidia-smi, the claim's other GPUs are reset, and no other claim waits" {
 	local claim='[{name: gpu, resourceClaimName: both}]'
 	# In the order of the claim: the second GPU fails.

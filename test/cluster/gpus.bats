@@ -160,6 +160,7 @@ with() { printf "$claim_of_template" "$1"; }
 	[[ $(gpus_in b | wc -l) == 1 ]]
 }
 
+# bats test_tags=long
 @test "the documented Job of four pods in one NVLink partition, each with all GPUs of its node and a channel of one ComputeDomain" {
 	sed "s|image: .*|image: $gpu_image|" "$checkout/examples/gpus-and-channel.yaml" | k -n "$ns" apply -f - >/dev/null
 	k -n "$ns" wait --for=condition=Complete job/training --timeout=180s

@@ -368,6 +368,7 @@ waits_for_host() {
 	has_channel "$1"
 }
 
+# bats test_tags=long
 @test "imex.waitForHost: a pod waits until the host's IMEX is READY" {
 	with_wait_for_host
 	domain d

@@ -36,6 +36,7 @@ none_left() { prints_nothing k -n "$ns" get pods,computedomains,resourceclaims,r
 	eventually 60 none_left
 }
 
+# bats test_tags=long
 @test "test deletes what it created after Ctrl-C" {
 	# bash starts background jobs with SIGINT ignored, so timeout sends it to a process that is not ignored.
 	run -2 --separate-stderr timeout --signal=INT --preserve-status 8 env PATH="${kubectl%/*}:$checkout/build/src/cli:$PATH" KUBECONFIG="$kubeconfig" \

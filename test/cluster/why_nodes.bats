@@ -61,6 +61,7 @@ pods_wait() {
 }
 
 # An admin need not wait for the Event of the kubelet.
+# bats test_tags=long
 @test "two nodes with two causes: the host's nvidia-imex, and an IMEX that waits for peers" {
 	pods_wait
 	eventually 60 why_is pod/host session-taken
