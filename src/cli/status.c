@@ -11,7 +11,9 @@ struct overview {
         struct cli *c;
         struct view *v;
         struct inventory inv;
-        const char *ns; /* only ComputeDomains of this namespace; NULL: all that may be read */
+        const char *ns;     /* only ComputeDomains of this namespace; NULL: all that may be read */
+        const char *unread; /* which ComputeDomains may not be read; NULL: none */
+        bool denied;        /* no ComputeDomain may be read */
         size_t n_problems;
         struct message_list next; /* objects for `why` */
         const char *controller, *plugins, *nodes;
@@ -153,6 +155,15 @@ static bool shows(const struct overview *o, const struct compute_domain *cd) {
         return !o->ns || streq(cd->o.meta.ns, o->ns);
 }
 
+/* The list of all namespaces may be denied, and that of the user's own namespace complete. */
+static void find_unread_domains(struct overview *o) {
+        if (view_state(o->v, VIEW_DOMAINS, o->ns) != VIEW_UNREADABLE)
+                return;
+        o->denied = o->ns || view_state(o->v, VIEW_DOMAINS, o->v->source->ns) == VIEW_UNREADABLE;
+        o->unread = o->denied ? "ComputeDomains may not be read"
+                              : "ComputeDomains of other namespaces may not be read";
+}
+
 static bool is_not_ready(const struct view *v, const struct compute_domain *cd) {
         const struct cd_condition *c = domain_condition(cd, CONDITION_READY);
         return domain_is_unexplained(cd) ||
@@ -244,6 +255,7 @@ static void status_line(struct term *t, enum term_mark m, const char *label, con
 static void overview_text(struct overview *o, size_t n_domains) {
         struct term *t = &o->c->t;
         struct view *v = o->v;
+        const char *ns = o->ns ? o->ns : o->unread ? v->source->ns : NULL;
         term_bold(t, "compute-domains");
         if (v->driver_ns)
                 term_line(t, "   namespace %s   IMEX %s   isolation %s", v->driver_ns,
@@ -267,10 +279,17 @@ static void overview_text(struct overview *o, size_t n_domains) {
                 term_paragraph(t, "", "The " DEFINITION " is missing. " DEFINITION_FIX);
         else if (view_failed(v, VIEW_DOMAINS))
                 term_line(t, "The ComputeDomains could not be read");
+        else if (o->denied)
+                term_line(t, "%s", o->unread);
         else
-                term_line(t, "No ComputeDomain%s%s", o->ns ? " in namespace " : "", o->ns ? o->ns : "");
-        if (any_list_failed(o))
+                term_line(t, "No ComputeDomain%s%s", ns ? " in namespace " : "", ns ? ns : "");
+        bool partly = o->unread && !o->denied;
+        if (any_list_failed(o) || partly)
                 term_newline(t);
+        if (partly) {
+                term_add_mark(t, TERM_UNKNOWN);
+                term_line(t, "%s", o->unread);
+        }
         for (enum view_kind k = 0; k < VIEW_KINDS; k++) {
                 const char *why = view_failed(v, k);
                 if (!why)
@@ -296,6 +315,8 @@ static void overview_json(struct overview *o) {
         term_json(&w, "nodes", o->nodes, a);
         if (o->v->driver_doubt)
                 term_json(&w, "driverDoubt", o->v->driver_doubt, a);
+        if (o->unread)
+                term_json(&w, "domainsUnread", o->unread, a);
         jw_bool(&w, "definitionMissing", view_lacks_definition(o->v));
         jw_bool(&w, "complete", o->inv.complete);
         jw_int(&w, "problems", (int64_t)o->n_problems);
@@ -350,6 +371,7 @@ int overview_add(struct cli *c, struct view *v) {
         judge_controller(&o);
         judge_plugins(&o);
         judge_nodes(&o);
+        find_unread_domains(&o);
         VIEW_EACH(v, VIEW_DOMAINS, struct compute_domain, cd) {
                 n_domains += shows(&o, cd);
                 if (shows(&o, cd) && overview_fails(v, cd))
@@ -370,14 +392,14 @@ int overview_add(struct cli *c, struct view *v) {
         else
                 overview_text(&o, n_domains);
         buf_done(&o.next.text);
-        bool readable = view_state(v, VIEW_DOMAINS, options.ns ? options.ns : NULL) != VIEW_UNREADABLE ||
-                        view_state(v, VIEW_DOMAINS, v->source->ns) != VIEW_UNREADABLE;
         if (o.n_problems)
                 return COMMAND_PROBLEM;
         if (any_list_failed(&o) ||
             (v->driver == VIEW_DRIVER_UNCLEAR && view_state(v, VIEW_ADMISSION, NULL) != VIEW_UNREADABLE))
                 return COMMAND_FAILED;
-        return readable && v->driver != VIEW_DRIVER_UNCLEAR ? COMMAND_FINE : COMMAND_DENIED;
+        /* Without -A, the user asks only for those that may be read. */
+        bool lacks = o.denied || (o.unread && options.all_namespaces);
+        return !lacks && v->driver != VIEW_DRIVER_UNCLEAR ? COMMAND_FINE : COMMAND_DENIED;
 }
 
 static int status_run(struct cli *c) {
@@ -393,7 +415,8 @@ const struct command command_status = {
                 "With `--namespace`, shows only its ComputeDomains. This is the default command.\n\n"
                 "With `-o json`, the output is one object. `problems` is the number of problems, `failed` "
                 "has the lists that failed, with the error in `why`, and `definitionMissing` is true if "
-                "the driver is installed without the CustomResourceDefinition of ComputeDomains.",
+                "the driver is installed without the CustomResourceDefinition of ComputeDomains. If you may "
+                "not read all ComputeDomains, `domainsUnread` names those that are missing.",
         .reads = true,
         .run = status_run,
 };

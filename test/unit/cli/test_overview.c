@@ -259,6 +259,59 @@ static void status_without_any_right_has_its_own_exit_code(void **state) {
         assert_int_equal(run_command_on(&command_status, NULL), COMMAND_DENIED);
 }
 
+/* Runs `status`, whose output lacks the text. */
+static void status_lacks(const char *text) {
+        struct cli c = { .a = arena_new(1024),
+                         .source = cluster_source(cluster),
+                         .t = { .out = BUF_INIT(TERM_OUT_MAX) } };
+        view_init(&c.v, c.source);
+        command_status.run(&c);
+        if (strstr(buf_str(&c.t.out), text))
+                fail_msg("'%s' in: %s", text, buf_str(&c.t.out));
+        view_done(&c.v);
+        buf_done(&c.t.out);
+        arena_free(c.a);
+}
+
+/* failure: the user may list ComputeDomains in no namespace -> `status` does not claim that there is none */
+static void status_reports_that_no_computedomain_may_be_read(void **state) {
+        (void)state;
+        static const char *const namespaces[] = { NULL, "team-b" };
+        cluster_confine(cluster, "team-z");
+        for (size_t i = 0; i < ARRAY_LEN(namespaces); i++) {
+                options.ns = namespaces[i];
+                command_has(&command_status, COMMAND_DENIED, "\n\nComputeDomains may not be read\n");
+                status_lacks("No ComputeDomain");
+        }
+        options.output = "json";
+        command_has(&command_status, COMMAND_DENIED, "\"domainsUnread\":\"ComputeDomains may not be read\"");
+}
+
+/* failure: the user may list ComputeDomains of one namespace -> `status -A` reports that others are missing
+ */
+static void status_of_all_namespaces_reports_that_others_may_not_be_read(void **state) {
+        (void)state;
+        static const char others[] = "\n\n? ComputeDomains of other namespaces may not be read\n";
+        cluster_confine(cluster, "team-b");
+        command_has(&command_status, COMMAND_FINE, others);
+        options.ns = "team-b";
+        status_lacks("of other namespaces"); /* the user asks for no other */
+        options.all_namespaces = true;
+        command_has(&command_status, COMMAND_DENIED, "team-b/bench");
+        command_has(&command_status, COMMAND_DENIED, others);
+        cluster_remove_all(cluster, &kube_compute_domains);
+        command_has(&command_status, COMMAND_DENIED,
+                    "No ComputeDomain in namespace team-b\n\n? ComputeDomains of");
+        options.output = "json";
+        command_has(&command_status, COMMAND_DENIED,
+                    "\"domainsUnread\":\"ComputeDomains of other namespaces may not be read\"");
+        options.output = "table";
+        some_trouble();
+        command_has(&command_status, COMMAND_PROBLEM, others);
+        cluster_confine(cluster, NULL);
+        status_lacks("may not be read");
+}
+
 /* No list is answered, which does not show a healthy cluster. */
 static void lists_that_failed_have_their_own_exit_code(void **state) {
         (void)state;
@@ -510,6 +563,8 @@ int main(void) {
                 T(a_computedomain_that_is_being_deleted_is_judged_by_its_condition_ready),
                 T(the_go_driver_is_not_mistaken_for_this_driver),
                 T(status_without_any_right_has_its_own_exit_code),
+                T(status_reports_that_no_computedomain_may_be_read),
+                T(status_of_all_namespaces_reports_that_others_may_not_be_read),
                 T(lists_that_failed_have_their_own_exit_code),
                 T(names_in_commands_are_quoted),
                 T(a_problem_outweighs_a_list_that_failed),
