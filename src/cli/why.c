@@ -272,6 +272,18 @@ static int why_missing(struct cli *c, const struct diagnosis *d, const char *wha
         return command_usage(c, "%s does not exist%s%s", what, ns ? " in namespace " : "", ns ? ns : "");
 }
 
+/* The tool reads no Jobs, so a Job without pods and Events may exist. */
+static int why_no_pods(struct cli *c, const struct diagnosis *d, const char *what, const char *ns) {
+        if (view_state(d->v, VIEW_PODS, ns) != VIEW_COMPLETE)
+                return why_missing(c, d, what, VIEW_PODS, ns);
+        if (view_state(d->v, VIEW_EVENTS, ns) != VIEW_COMPLETE)
+                return why_missing(c, d, what, VIEW_EVENTS, ns);
+        return command_usage(c,
+                             "no pod of %s exists in namespace %s, and no Event shows why: it may be "
+                             "suspended, wait in a queue, have ended, or not exist",
+                             what, ns);
+}
+
 static int why_run(struct cli *c) {
         struct diagnosis d = { .v = &c->v, .a = c->v.a };
         const char *ns = c->source->ns, *name = c->n_args ? c->args[0] : NULL;
@@ -305,6 +317,8 @@ static int why_run(struct cli *c) {
                 found = pod_diagnose(&d, ns, name);
                 break;
         }
+        if (!found && prefixes[i].what == WHY_JOB)
+                return why_no_pods(c, &d, c->args[0], ns);
         if (!found)
                 return why_missing(c, &d, c->args[0], prefixes[i].kind, ns);
         if (c->v.driver == VIEW_DRIVER_UNCLEAR)

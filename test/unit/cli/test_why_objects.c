@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/names.h"
 #include "api/reasons.h"
@@ -89,6 +90,58 @@ static void a_job_that_was_deleted_after_its_end_does_not_lack_pods(void **state
         WHY("job/done", "job-suspended", COMMAND_PROBLEM);
         job_event(3, "Normal", "Completed");
         WHY("job/done", "job-deleted", COMMAND_FAILED);
+}
+
+/* Runs `why`. Its message on stderr contains the text. */
+static void error_has(const char *arg, int code, const char *text) {
+        struct cli c = { .a = arena_new(1024),
+                         .args = &arg,
+                         .n_args = 1,
+                         .source = cluster_source(cluster),
+                         .t = { .out = BUF_INIT(TERM_OUT_MAX) } };
+        char message[1024] = "";
+        FILE *f = tmpfile();
+        assert_non_null(f);
+        int before = dup(STDERR_FILENO);
+        assert_true(dup2(fileno(f), STDERR_FILENO) >= 0);
+        view_init(&c.v, c.source);
+        int r = command_why.run(&c);
+        assert_true(dup2(before, STDERR_FILENO) >= 0);
+        close(before);
+        rewind(f);
+        message[fread(message, 1, sizeof message - 1, f)] = '\0';
+        fclose(f);
+        if (r != code || !strstr(message, text))
+                fail_msg("exit code %d, or no '%s' in: %s", r, text, message);
+        view_done(&c.v);
+        buf_done(&c.t.out);
+        arena_free(c.a);
+}
+
+/* failure: a suspended Job has no pods and no Events -> `why` does not claim that it does not exist */
+static void a_job_without_pods_and_events_may_exist(void **state) {
+        (void)state;
+        static const char may[] = " exists in namespace team-b, and no Event shows why: it may be suspended, "
+                                  "wait in a queue, have ended, or not exist\n";
+        _cleanup_(freep) char *job = xasprintf("no pod of job/train%s", may),
+                              *lws = xasprintf("no pod of lws/train%s", may);
+        error_has("job/train", COMMAND_FAILED, job);
+        error_has("lws/train", COMMAND_FAILED, lws);
+        error_has("pod/train", COMMAND_FAILED, "pod/train does not exist in namespace team-b\n");
+        cluster_fail(cluster, &kube_events, ERR_DENIED, "events is forbidden");
+        error_has("job/train", COMMAND_DENIED,
+                  "you may not list events in namespace team-b: events is forbidden");
+        error_has("pod/train", COMMAND_FAILED, "pod/train does not exist in namespace team-b\n");
+}
+
+/* failure: the Events of a Job cannot be read -> `why` reports the error */
+static void a_job_without_pods_whose_events_fail_is_not_explained(void **state) {
+        (void)state;
+        cluster_fail(cluster, &kube_events, ERR_RETRY, "timed out");
+        error_has("job/train", COMMAND_FAILED, "job/train: timed out\n");
+        cluster_confine(cluster, "team-z");
+        error_has("job/train", COMMAND_DENIED,
+                  "you may not list pods in namespace team-b: pods is forbidden");
 }
 
 static void a_node_that_withholds_is_explained(void **state) {
@@ -226,6 +279,8 @@ int main(void) {
                 T(a_failed_pod_whose_replacement_has_succeeded_does_not_represent_the_job),
                 T(a_pod_without_a_node_represents_the_job_before_one_that_starts),
                 T(a_job_that_was_deleted_after_its_end_does_not_lack_pods),
+                T(a_job_without_pods_and_events_may_exist),
+                T(a_job_without_pods_whose_events_fail_is_not_explained),
                 T(a_node_that_withholds_is_explained),
                 T(an_event_of_a_tenant_about_a_node_does_not_count),
                 T(a_node_that_the_plugin_excludes_is_explained),
