@@ -71,6 +71,10 @@ static int test_make_plan(struct cli *c, struct inventory *inv, struct test_plan
         int r = command_needs(c, "test", kinds, ARRAY_LEN(kinds));
         if (r)
                 return r;
+        if (view_lacks_definition(&c->v))
+                return command_usage(c, "the " DEFINITION " is missing. " DEFINITION_FIX);
+        if (view_not_served(&c->v, VIEW_DOMAINS))
+                return command_usage(c, "the cluster has no ComputeDomains: %s", view_no_driver(&c->v));
         *p = (struct test_plan){ .run = test_run_name(c->v.a),
                                  .ns = c->source->ns,
                                  .image = test_image ? test_image : driver_image(&c->v),
@@ -219,25 +223,26 @@ static bool test_report(struct cli *c, const struct test_plan *p) {
         return ok;
 }
 
-/* Waits until the pods have ended, so that the nodes have left when the command ends. kubectl does not wait
- * if it may not get the objects (pkg/cmd/wait/delete.go). */
-static int test_delete(struct cli *c, const struct test_plan *p) {
+/* Waits until the objects have ended, so that the nodes have left when the command ends. kubectl does not
+ * wait if it may not get the objects (pkg/cmd/wait/delete.go). */
+static int test_delete_kind(struct cli *c, const struct test_plan *p, const char *kind) {
         const char *label = arena_printf(c->v.a, TEST_PODS_LABEL "=%s", p->run);
-        const char *args[] = { "delete",
-                               "pods,computedomains.resource.nvidia.com",
-                               "-n",
-                               p->ns,
-                               "-l",
-                               label,
-                               "--ignore-not-found",
+        const char *args[] = { "delete",        kind, "-n", p->ns, "-l", label, "--ignore-not-found",
                                "--timeout=120s" };
         const struct kubectl_call call = { .args = args, .n_args = ARRAY_LEN(args), .ignores_ctrl_c = true };
         struct err e;
         if (kubectl_run(&c->kubectl, &call, NULL, &e) == 0)
                 return 0;
         command_usage(c, "cannot delete the objects of the test: %s. Run: kubectl delete -n %s -l %s %s",
-                      e.msg, p->ns, label, args[1]);
+                      e.msg, p->ns, label, kind);
         return COMMAND_FAILED;
+}
+
+/* kubectl deletes nothing if the server does not serve one of the kinds, so each kind has its own call. */
+static int test_delete(struct cli *c, const struct test_plan *p) {
+        int pods = test_delete_kind(c, p, "pods"),
+            domains = test_delete_kind(c, p, "computedomains.resource.nvidia.com");
+        return pods ? pods : domains;
 }
 
 static int test_run_plan(struct cli *c, struct test_plan *p, int64_t limit_s) {
