@@ -6,14 +6,19 @@
 #include "cli/bundle.h"
 #include "cli/command_table.h"
 
-/* Kinds of which only the driver's objects are of interest, because there may be many others. */
-static bool bundle_read_own(struct view *v, enum view_kind k) {
+/* Kinds of which only some objects are of interest, because there may be many others. `why` needs the
+ * Namespace of a pod. */
+static bool bundle_read_own(struct view *v, enum view_kind k, const char *ns) {
         static const char *const crds[] = { "computedomains." CD_GROUP, "computedomainfabrics." CD_GROUP,
                                             "computedomaincliques." CD_GROUP };
         for (size_t i = 0; k == VIEW_CRDS && i < ARRAY_LEN(crds); i++)
                 view_read_one(v, k, NULL, crds[i]);
+        if (k == VIEW_NAMESPACES && options.all_namespaces)
+                view_read(v, k, NULL);
         if (k == VIEW_NAMESPACES && v->driver_ns)
                 view_read_one(v, k, NULL, v->driver_ns);
+        if (k == VIEW_NAMESPACES)
+                view_read_one(v, k, NULL, ns);
         if (k == VIEW_LEASES && v->driver_ns)
                 view_read(v, k, v->driver_ns);
         return k == VIEW_CRDS || k == VIEW_NAMESPACES || k == VIEW_LEASES;
@@ -22,7 +27,7 @@ static bool bundle_read_own(struct view *v, enum view_kind k) {
 void bundle_read_all(struct view *v, const char *ns) {
         view_find_driver(v);
         for (size_t k = 0; k < VIEW_KINDS; k++) {
-                if (bundle_read_own(v, (enum view_kind)k))
+                if (bundle_read_own(v, (enum view_kind)k, ns))
                         continue;
                 if (k != VIEW_PODS && k != VIEW_EVENTS && k != VIEW_QUOTAS && k != VIEW_POLICIES) {
                         view_read_all(v, (enum view_kind)k, ns);
@@ -92,7 +97,8 @@ static void bundle_page(struct buf *out) {
                 { "Nodes, ResourceSlices, DeviceClasses, ComputeDomainFabrics, ValidatingAdmissionPolicies "
                   "and their bindings",
                   "all" },
-                { "Namespaces, Leases", "the driver's namespace, and the Leases in it" },
+                { "Namespaces", "the namespace and the driver's namespace, or all with `--all-namespaces`" },
+                { "Leases", "of the driver's namespace" },
                 { "CustomResourceDefinitions", "those of ComputeDomains" },
         };
         buf_adds(out, "\n| Objects | Which |\n|---|---|\n");

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/names.h"
 #include "api/resources.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "cli/bundle.h"
+#include "cli/command.h"
+#include "cli/command_table.h"
 #include "tree.h"
 #include "world/cluster.h"
 
@@ -508,6 +511,76 @@ static void the_values_of_all_variables_of_the_chart_are_kept(void **state) {
         assert_true(all > 40);
 }
 
+/* The answer of `why` about a pod. The caller frees it. */
+static char *answer_about(struct source *s, const char *pod) {
+        struct cli c = { .a = arena_new(1024),
+                         .args = &pod,
+                         .n_args = 1,
+                         .source = s,
+                         .t = { .out = BUF_INIT(TERM_OUT_MAX) } };
+        view_init(&c.v, s);
+        assert_int_equal(command_why.run(&c), COMMAND_PROBLEM);
+        view_done(&c.v);
+        arena_free(c.a);
+        return buf_steal(&c.t.out);
+}
+
+/* The answer from a bundle of this namespace is that from the cluster, which contains the text. */
+static void bundle_answers_as(struct cluster *c, const char *ns, const char *text) {
+        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+        struct bundle_writer *w = bundle_writer_new(cluster_source(c));
+        struct source *read;
+        struct view v;
+        struct err e;
+        view_init(&v, bundle_writer_source(w));
+        bundle_read_all(&v, ns);
+        bundle_writer_render(w, &tar);
+        assert_int_equal(bundle_read_tar((struct str){ tar.p, tar.n }, "team-b", &read, &e), 0);
+        _cleanup_(freep) char *online = answer_about(cluster_source(c), "train-0"),
+                              *offline = answer_about(read, "train-0");
+        assert_non_null(strstr(online, text));
+        assert_string_equal(offline, online);
+        read->free(read);
+        view_done(&v);
+        bundle_writer_free(w);
+}
+
+/* failure: a pod names a rack whose Namespace lacks the label -> `why` names it from a bundle, too */
+static void a_bundle_has_the_namespace_of_its_pods(void **state) {
+        struct cluster *c = cluster_new();
+        options.output = "json"; /* has no line breaks */
+        cluster_put_pod(c, &(struct cluster_pod){ .name = "train-0", .template = "imex-channel-r7" });
+        for (size_t i = 0; i < 2; i++) {
+                const char *ns = i ? "team-a" : "team-b";
+                options.all_namespaces = i;
+                cluster_put(c, &kube_namespaces, "{'metadata':{'name':'team-b'}}");
+                bundle_answers_as(c, ns, "kubectl label namespace team-b " CD_LABEL_RACK_DOMAINS "=enabled");
+                cluster_put(c, &kube_namespaces,
+                            "{'metadata':{'name':'team-b','labels':{'" CD_LABEL_RACK_DOMAINS "':'yes'}}}");
+                bundle_answers_as(c, ns, "RackDomainsLabelInvalid");
+        }
+        options = (struct options){ .output = "table" };
+        cluster_free(c);
+}
+
+/* There may be many. */
+static void a_bundle_of_one_namespace_names_no_other(void **state) {
+        _cleanup_(buf_done) struct buf tar = BUF_INIT(BUNDLE_MAX);
+        struct cluster *c = cluster_new();
+        struct bundle_writer *w = bundle_writer_new(cluster_source(c));
+        struct view v;
+        cluster_put(c, &kube_namespaces, "{'metadata':{'name':'team-b'}}");
+        cluster_put(c, &kube_namespaces, "{'metadata':{'name':'team-secret'}}");
+        view_init(&v, bundle_writer_source(w));
+        bundle_read_all(&v, "team-b");
+        bundle_writer_render(w, &tar);
+        assert_non_null(view_find(&v, VIEW_NAMESPACES, NULL, "team-b"));
+        assert_null(memmem(tar.p, tar.n, "team-secret", 11));
+        view_done(&v);
+        bundle_writer_free(w);
+        cluster_free(c);
+}
+
 /* tar(1) reads the file. */
 static void a_written_header_has_the_checksum_of_ustar(void **state) {
         _cleanup_(buf_done) struct buf tar = BUF_INIT(1 << 20);
@@ -541,6 +614,8 @@ int main(void) {
                 cmocka_unit_test(workloads_of_other_applications_are_left_out),
                 cmocka_unit_test(a_workload_that_cannot_be_decoded_makes_the_list_incomplete),
                 cmocka_unit_test(the_values_of_all_variables_of_the_chart_are_kept),
+                cmocka_unit_test(a_bundle_has_the_namespace_of_its_pods),
+                cmocka_unit_test(a_bundle_of_one_namespace_names_no_other),
                 cmocka_unit_test(a_written_header_has_the_checksum_of_ustar),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
