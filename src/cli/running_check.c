@@ -36,6 +36,15 @@ static void check_containers(struct pod_case *c) {
                 "the pod has the claim \"%s\", but no container names it in resources.claims", c->asks->name);
 }
 
+/* The phase of the pod may be Running long after its node has failed. */
+static void running_check_node(struct pod_case *c) {
+        const struct node_object *n = view_find(c->v, VIEW_NODES, NULL, c->pod->node);
+        if (!n || node_ready(&n->node))
+                return;
+        diagnosis_line(c->d, TERM_BAD, "node", "%s is not Ready", c->pod->node);
+        diagnosis_add(c->d, reason_cause(CAUSE_NODE_DOWN), NULL, "the Node %s is not Ready", c->pod->node);
+}
+
 /* The device node of the host concerns only pods that cannot start without it. */
 static void check_event(struct pod_case *c) {
         const struct kube_meta *m = &c->pod->o.meta;
@@ -102,9 +111,25 @@ static void check_partition(struct pod_case *c) {
         }
 }
 
+/* Whether Ready names nodes that are not in the IMEX domain. The controller does not know the peers of these
+ * nodes, so it reports them as missing. */
+static bool names_failed_nodes(const struct cd_condition *x) {
+        static const char *const reasons[] = { REASON_NODE_FAILING, REASON_NODE_LOST, REASON_NODE_OCCUPIED,
+                                               REASON_NODES_NOT_READY, REASON_DOMAIN_FULL };
+        return streq(x->type, CONDITION_READY) && condition_status_decode(x->status) == STATUS_FALSE &&
+               has_string(reasons, ARRAY_LEN(reasons), x->reason);
+}
+
 static void check_peers(struct pod_case *c) {
         static const char *const types[] = { CONDITION_PEERS_CONNECTED, CONDITION_IMEX_HEALTHY,
                                              CONDITION_HOST_IMEX_HEALTHY };
+        const struct cd_condition *ready = c->cd ? domain_condition(c->cd, CONDITION_READY) : NULL;
+        bool fails = ready && names_failed_nodes(ready);
+        if (fails) {
+                diagnosis_line(c->d, TERM_BAD, "nodes", "Ready is False: %s",
+                               str_or(ready->message, ready->reason));
+                domain_diagnose_condition(c->d, c->cd, ready);
+        }
         for (size_t i = 0; c->cd && i < c->cd->n_conditions; i++) {
                 const struct cd_condition *x = &c->cd->conditions[i];
                 if (!has_string(types, ARRAY_LEN(types), x->type))
@@ -117,7 +142,7 @@ static void check_peers(struct pod_case *c) {
                                                                       : TERM_BAD;
                 diagnosis_line(c->d, mark, "peers", "%s is %s%s%s", x->type, str_or(x->status, "Unknown"),
                                x->message && *x->message ? ": " : "", str_or(x->message, ""));
-                if (status == STATUS_FALSE)
+                if (status == STATUS_FALSE && !(fails && streq(x->reason, REASON_PEERS_MISSING)))
                         domain_diagnose_condition(c->d, c->cd, x);
         }
 }
@@ -137,6 +162,7 @@ void running_diagnose(struct pod_case *c) {
         view_read(c->v, VIEW_SLICES, NULL);
         view_read(c->v, VIEW_FABRICS, NULL);
         pod_case_clique(c);
+        running_check_node(c);
         named_claim_diagnose_taken(c);
         check_containers(c);
         container_diagnose(c, c->asks->name);

@@ -106,6 +106,32 @@ static void a_pod_whose_peers_are_missing_is_reported(void **state) {
         WHY("train-0", "peers-missing", COMMAND_PROBLEM);
 }
 
+/* failure: nvidia-imex of a node fails -> `why` names the condition Ready, and not the missing peers */
+static void a_node_that_fails_is_the_cause_and_not_its_peers(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        cluster_domain(cluster, "team-b", "bench", CLUSTER_BENCH,
+                       "'status':'NotReady','nodesReady':1,'nodesWanted':2,'nodes':[" MEMBER(
+                               "a0", CLUSTER_A,
+                               "0") "," MEMBER("a1", CLUSTER_A,
+                                               "1") "],'conditions':[{'type':'Ready','status':'False','"
+                                                    "reason':'NodeFailing','message':'a0: IMEX daemon is "
+                                                    "BACKOFF: nvidia-imex ends again and again'},"
+                                                    "{'type':'PeersConnected','status':'False','reason':'"
+                                                    "PeersMissing','message':'a0: not known'}]");
+        WHY("train-0", "node-failing", COMMAND_PROBLEM);
+}
+
+/* failure: the kubelet of a node does not report -> `why` about a pod in phase Running names the node */
+static void a_pod_that_runs_on_a_node_that_is_down_is_not_fine(void **state) {
+        (void)state;
+        runs_on("train-0", "a0", NULL);
+        cluster_put(cluster, &kube_nodes,
+                    "{'metadata':{'name':'a0','labels':{'" GPU_PRESENT_LABEL "':'true','" GPU_CLIQUE_LABEL
+                    "':'" CLUSTER_A "'}},'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}");
+        WHY("train-0", "running-node-down", COMMAND_PROBLEM);
+}
+
 /* The daemons have not queried the connections again since the last node joined. */
 static void peers_that_may_have_connected_since_are_no_cause(void **state) {
         (void)state;
@@ -477,6 +503,8 @@ int main(void) {
                 T(nodes_that_imex_waits_for_are_named_with_the_network_policy),
                 T(a_pod_that_runs_gets_the_line_of_nccl_to_look_for),
                 T(a_pod_whose_peers_are_missing_is_reported),
+                T(a_node_that_fails_is_the_cause_and_not_its_peers),
+                T(a_pod_that_runs_on_a_node_that_is_down_is_not_fine),
                 T(a_pod_that_runs_is_not_fine_if_a_list_failed),
                 T(peers_that_may_have_connected_since_are_no_cause),
                 T(a_container_that_does_not_name_the_claim_is_reported),
