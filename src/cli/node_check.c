@@ -92,11 +92,12 @@ void node_diagnose_causes(struct diagnosis *d, const struct inventory_node *x) {
                 diagnosis_add(d, why ? why : reason_cause(CAUSE_NO_CHANNEL_OFFERED), NULL,
                               "%s withholds its channel: %s%s%s", x->name, x->withheld,
                               x->withheld_why ? ": " : "", x->withheld_why ? x->withheld_why : "");
-        } else if (!x->seats && x->plugin && pod_object_ready(x->plugin)) {
+        } else if (!x->seats && (x->plugin ? pod_object_ready(x->plugin) : d->n_causes == 0)) {
                 diagnosis_add(d, reason_cause(CAUSE_NO_CHANNEL_OFFERED),
-                              arena_printf(d->a, "kubectl -n %s logs %s",
-                                           term_shell_word(d->a, x->plugin->o.meta.ns),
-                                           term_shell_word(d->a, x->plugin->o.meta.name)),
+                              x->plugin ? arena_printf(d->a, "kubectl -n %s logs %s",
+                                                       term_shell_word(d->a, x->plugin->o.meta.ns),
+                                                       term_shell_word(d->a, x->plugin->o.meta.name))
+                                        : NULL,
                               "%s publishes no channel device, and no Event shows why", x->name);
         }
         if (r)

@@ -84,24 +84,30 @@ const char *inventory_withheld_reason(struct arena *a, const char *message, cons
         return arena_strndup(a, at, strcspn(at, ")"));
 }
 
-const char *inventory_withheld(struct view *v, const char *node, const char *clique, const char **ret_why) {
+const char *inventory_withheld(struct view *v, const struct inventory_node *x, const char **ret_why) {
         view_read(v, VIEW_EVENTS, "default");
         const struct event_object **events;
-        size_t n = view_events(v, "Node", NULL, node, NULL, &events);
+        size_t n = view_events(v, "Node", NULL, x->name, NULL, &events);
         *ret_why = NULL;
         for (size_t i = 0; i < n; i++) {
                 if (streq(events[i]->reason, REASON_COMPUTE_DOMAIN_DEVICES_OFFERED))
                         break;
+                /* The Pod of such a plugin is being deleted, so it is not in the inventory. */
+                if (streq(events[i]->reason, REASON_PLUGIN_WAITS_FOR_PODS) && !x->plugin) {
+                        *ret_why = events[i]->message;
+                        return events[i]->reason;
+                }
                 if (!streq(events[i]->reason, REASON_COMPUTE_DOMAIN_DEVICES_WITHHELD))
                         continue;
                 const char *reason = inventory_withheld_reason(v->a, events[i]->message, ret_why);
                 if (reason)
                         return reason;
         }
-        const struct compute_domain_fabric *f = clique ? view_find(v, VIEW_FABRICS, NULL, clique) : NULL;
+        const struct compute_domain_fabric *f =
+                x->clique ? view_find(v, VIEW_FABRICS, NULL, x->clique) : NULL;
         const struct condition *c =
                 f ? condition_true(f->conditions, f->n_conditions, FABRIC_NODES_WITHHOLD) : NULL;
-        return c ? reason_in_list(v, c->message, node) : NULL;
+        return c ? reason_in_list(v, c->message, x->name) : NULL;
 }
 
 /* Divides the report of a plugin: "FabricError: 2 of 4 GPUs are not registered". */
@@ -264,7 +270,7 @@ static void inventory_fill(struct view *v, const char *ns, bool all_pods, struct
                 if (!n->seats)
                         n->withheld = n->plugin && n->plugin->withheld
                                               ? reported_reason(v, n->plugin->withheld, &n->withheld_why)
-                                              : inventory_withheld(v, n->name, n->clique, &n->withheld_why);
+                                              : inventory_withheld(v, n, &n->withheld_why);
         }
         make_racks(v, ret);
         ret->complete = view_state(v, VIEW_NODES, NULL) == VIEW_COMPLETE &&

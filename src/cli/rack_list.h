@@ -62,4 +62,4 @@ bool inventory_is_ready_on(const struct view *v, const struct claim_object *c, c
  * is the text behind it; NULL: none. */
 const char *inventory_withheld_reason(struct arena *a, const char *message, const char **ret_why);
 /* Finds why a node publishes no channel device, in its Events and the conditions of its fabric object. */
-const char *inventory_withheld(struct view *v, const char *node, const char *clique, const char **ret_why);
+const char *inventory_withheld(struct view *v, const struct inventory_node *x, const char **ret_why);

@@ -154,6 +154,9 @@ static void toolkit(void) {
 static void other_event(void) {
         node_event("a0", "DevicePluginActive", "a device plugin offers the GPUs");
 }
+static void plugin_waits(void) {
+        node_event("a0", "PluginWaitsForPods", "this Node no longer matches the node selector");
+}
 static void host_imex(void) {
         node_event("a0", "HostIMEXConflict", "nvidia-imex also runs on the host");
 }
@@ -287,6 +290,7 @@ static const struct fault_case {
         { FAULT_GPU_LEFT_OUT, DOCTOR_RUNNING, gpu_left_out },
         { FAULT_TOOLKIT, DOCTOR_RUNNING, toolkit },
         { FAULT_NODE_EVENT, DOCTOR_RUNNING, other_event },
+        { FAULT_NODE_EVENT, DOCTOR_RUNNING, plugin_waits },
         { FAULT_HOST_IMEX, DOCTOR_RUNNING, host_imex },
         { FAULT_DAEMON_NOT_CREATED, DOCTOR_RUNNING, daemon_not_created },
         { FAULT_DAEMON_NOT_RUNNING, DOCTOR_RUNNING, daemon_not_running },

@@ -193,6 +193,25 @@ static void a_node_that_the_plugin_excludes_is_explained(void **state) {
         WHY("node/a2", "node-without-plugin", COMMAND_PROBLEM);
 }
 
+/* failure: a node with pods in use leaves the plugin's selector -> `why` names what the plugin waits for */
+static void a_node_whose_plugin_waits_for_pods_is_explained(void **state) {
+        (void)state;
+        cluster_withhold(cluster, "a2");
+        cluster_put(
+                cluster, &kube_pods,
+                "{'metadata':{'namespace':'" CLUSTER_NS
+                "','name':'compute-domains-kubelet-plugin-a2','deletionTimestamp':'2026-11-27T12:50:00Z'},"
+                "'spec':{'nodeName':'a2','containers':[{'name':'compute-domains','command':["
+                "'compute-domain-kubelet-plugin']}]},'status':{'phase':'Running','conditions':[{'type':"
+                "'Ready','status':'True'}]}}");
+        WHY("node/a2", "node-plugin-ends", COMMAND_PROBLEM);
+        cluster_event(cluster, "Node", NULL, "a2", REASON_PLUGIN_WAITS_FOR_PODS,
+                      "this Node no longer matches the node selector of the kubelet plugin of " CD_DRIVER);
+        WHY("node/a2", "node-plugin-waits", COMMAND_PROBLEM);
+        cluster_event(cluster, "Node", NULL, "a2", REASON_COMPUTE_DOMAIN_DEVICES_OFFERED, "offered");
+        WHY("node/a2", "node-plugin-ends", COMMAND_PROBLEM);
+}
+
 /* All Pods of DaemonSets tolerate the taint of a cordoned node. */
 static void a_taint_that_daemonsets_tolerate_is_no_hint(void **state) {
         (void)state;
@@ -284,6 +303,7 @@ int main(void) {
                 T(a_node_that_withholds_is_explained),
                 T(an_event_of_a_tenant_about_a_node_does_not_count),
                 T(a_node_that_the_plugin_excludes_is_explained),
+                T(a_node_whose_plugin_waits_for_pods_is_explained),
                 T(a_taint_that_daemonsets_tolerate_is_no_hint),
                 T(imex_of_the_host_is_named_for_a_node_that_offers_its_channel),
                 T(the_report_of_the_plugin_replaces_an_expired_event),
