@@ -47,7 +47,7 @@ static void line_node(struct pod_case *c) {
 }
 
 static void line_daemon(struct pod_case *c, const struct pod_object *daemon) {
-        if (c->v->hosts)
+        if (c->v->hosts || !c->asks)
                 return;
         if (daemon)
                 diagnosis_line(c->d, pod_object_ready(daemon) ? TERM_OK : TERM_WAIT, "daemon", "%s %s",
@@ -184,16 +184,24 @@ static bool diagnose_decision(struct pod_case *c) {
 
 static const char imex_lead[] = "IMEX daemon is ";
 
+/* The kubelet knows no plugin. Only this driver's plugin on the node is looked at. */
+static bool diagnose_unregistered(struct pod_case *c, const char *message) {
+        bool channel = strstr(message, "DRA driver " CD_DRIVER " is not registered");
+        if (!channel && !strstr(message, "DRA driver " GPU_DRIVER " is not registered"))
+                return false;
+        bool known = channel || (c->v->driver_ns && !view_gpus_only(c->v));
+        if (!known || !plugin_diagnose(c->d, c->pod->node))
+                diagnosis_add(c->d, reason_cause(CAUSE_NO_PLUGIN), NULL,
+                              "no plugin is registered with the kubelet of %s", c->pod->node);
+        return true;
+}
+
 /* The message of the plugin names an entry of the catalogue. */
 static bool diagnose_message(struct pod_case *c, const struct pod_object *daemon, const char *whole) {
         const char *message = plugin_part(c, whole);
         const struct reason *r = reason_find_message(message);
-        if (strstr(whole, "DRA driver " CD_DRIVER " is not registered")) {
-                if (!plugin_diagnose(c->d, c->pod->node))
-                        diagnosis_add(c->d, reason_cause(CAUSE_NO_PLUGIN), NULL,
-                                      "no plugin is registered with the kubelet of %s", c->pod->node);
+        if (diagnose_unregistered(c, whole))
                 return true;
-        }
         /* The message of the node authorizer in Kubernetes (plugin/pkg/auth/authorizer/node). */
         if (strstr(whole, "no relationship found between node ")) {
                 diagnosis_add(c->d, reason_cause(CAUSE_CLAIM_NOT_LINKED), NULL,
@@ -419,13 +427,16 @@ static bool diagnose_init(struct pod_case *c, const struct event_object *e) {
         return true;
 }
 
-/* The sources other than an Event, the most specific first. */
+/* The sources other than an Event, the most specific first. A pod without a channel does not wait for IMEX.
+ */
 static bool diagnose_reports(struct pod_case *c, const struct pod_object *daemon) {
+        if (!c->asks)
+                return false;
         if (diagnose_daemon(c, daemon))
                 return true;
         if (c->cd && domain_diagnose_conditions(c->d, c->cd, c->pod->node))
                 return true;
-        if (c->asks && !c->v->hosts && !daemon && daemon_diagnose(c->d, c->pod->node))
+        if (!c->v->hosts && !daemon && daemon_diagnose(c->d, c->pod->node))
                 return true;
         return diagnose_member(c) || diagnose_listed(c);
 }

@@ -60,18 +60,34 @@ static bool diagnose_lost_node(struct diagnosis *d, const char *node) {
         return true;
 }
 
+/* Whether a plugin of this driver has to unprepare a claim of the pod. Other drivers may also allocate GPUs
+ * under the name of the GPU driver. */
+static bool has_claim_of_driver(struct view *v, const struct pod_object *p) {
+        view_find_driver(v);
+        bool gpus = v->driver_ns && !view_gpus_only(v);
+        for (size_t i = 0; i < p->n_claims; i++) {
+                const struct claim_object *c =
+                        view_find(v, VIEW_CLAIMS, p->o.meta.ns, pod_object_claim(p, &p->claims[i]));
+                for (size_t k = 0; c && k < c->claim.n_results; k++) {
+                        const char *driver = c->claim.results[k].driver;
+                        if (streq(driver, CD_DRIVER) || (gpus && streq(driver, GPU_DRIVER)))
+                                return true;
+                }
+        }
+        return false;
+}
+
 /* A pod that is being deleted: its claim must be unprepared by the plugin of its node. */
-static void diagnose_terminating(struct diagnosis *d, const struct pod_case *c) {
-        const struct pod_object *p = c->pod;
+static void diagnose_terminating(struct diagnosis *d, const struct pod_object *p) {
         int64_t since = d->v->source->now - p->o.meta.deleted; /* negative: in its grace period */
         diagnosis_line(d, TERM_WAIT, "pod", "is being deleted%s%s",
                        p->n_finalizers ? ", with the finalizer " : "",
                        p->n_finalizers ? p->finalizers[0] : "");
-        bool ours = p->n_claims && (c->asks || !view_gpus_only(d->v));
         bool late = since > 30;
         bool ended = pod_object_has_ended(p);
         if (p->node && late &&
-            ((!ended && diagnose_lost_node(d, p->node)) || (ours && plugin_diagnose(d, p->node))))
+            ((!ended && diagnose_lost_node(d, p->node)) ||
+             (has_claim_of_driver(d->v, p) && plugin_diagnose(d, p->node))))
                 return;
         d->fine = !late;
         const struct event_object *evicted =
@@ -95,7 +111,7 @@ static void diagnose_found(struct diagnosis *d, const struct pod_object *p) {
                                   term_shell_word(d->a, p->o.meta.name), term_shell_word(d->a, p->o.meta.ns));
         pod_case_make(d, p, &c);
         if (p->o.meta.deleted) {
-                diagnose_terminating(d, &c);
+                diagnose_terminating(d, p);
         } else if (pod_object_has_ended(p)) {
                 diagnosis_line(d, TERM_WAIT, "pod", "has ended%s%s", p->reason ? ": " : "",
                                p->reason ? p->reason : "");

@@ -317,11 +317,10 @@ static void put_gpus_release(const char *ns) {
                     "'is-our-kubelet-plugin','expression':'request.userInfo.username == "
                     "\\u0027system:serviceaccount:%s:x\\u0027'}]}}",
                     ns, ns);
-        cluster_put(
-                cluster, &kube_daemonsets,
-                "{'metadata':{'namespace':'%s','name':'gpus'},'spec':{'template':{'spec':{'containers':["
-                "{'name':'gpus','command':['gpu-kubelet-plugin']}]}}}}",
-                ns);
+        cluster_put(cluster, &kube_daemonsets,
+                    "{'metadata':{'namespace':'%s','name':'gpus'},'spec':{'template':{'spec':{'containers':["
+                    "{'name':'gpus','command':['gpu-kubelet-plugin']}]}}}}",
+                    ns);
 }
 
 static void remove_workloads(void) {
@@ -375,12 +374,14 @@ static void why_names_a_release_for_gpus_only(void **state) {
                 "{'metadata':{'namespace':'team-b','name':'train-0','deletionTimestamp':'2026-11-27T11:55:"
                 "00Z','deletionGracePeriodSeconds':30},'spec':{'nodeName':'a0','containers':[],"
                 "'resourceClaims':[{'name':'gpu','resourceClaimName':'gpu'}]},'status':{'phase':'Running'}}");
-#define CLAIM_OF(class)                                                                                      \
+#define CLAIM_OF(class, driver)                                                                              \
         "{'metadata':{'namespace':'team-b','name':'gpu'},'spec':{'devices':{'requests':[{'name':'c',"        \
-        "'exactly':{'deviceClassName':'" class "'}}]}},'status':{}}"
-        cluster_put(cluster, &kube_resource_claims, CLAIM_OF("gpu.nvidia.com"));
+        "'exactly':{'deviceClassName':'" class "'}}]}},'status':{'allocation':{'devices':{'results':[{'"     \
+                                               "request':'c','driver':'" driver                              \
+                                               "','pool':'a0','device':'x-0'}]}}}}"
+        cluster_put(cluster, &kube_resource_claims, CLAIM_OF("gpu.nvidia.com", GPU_DRIVER));
         run_has(&command_why, "train-0", COMMAND_PROBLEM, "delay the deletion");
-        cluster_put(cluster, &kube_resource_claims, CLAIM_OF(CD_CLASS_CHANNEL));
+        cluster_put(cluster, &kube_resource_claims, CLAIM_OF(CD_CLASS_CHANNEL, CD_DRIVER));
         run_has(&command_why, "train-0", COMMAND_PROBLEM, text);
         cluster_fail(cluster, &kube_compute_domains, ERR_NOT_FOUND, "no such kind");
         run_has(&command_status, NULL, COMMAND_PROBLEM,

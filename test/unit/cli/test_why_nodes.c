@@ -334,6 +334,70 @@ static void a_node_with_a_problem_is_not_lost(void **state) {
         assert_int_equal(why_has("train-0", "\"reason\":\"NoPlugin\""), COMMAND_PROBLEM);
 }
 
+/* A claim of team-b/train-0 that this driver has allocated on a node. */
+static void put_claim_of(const char *driver, const char *node) {
+        cluster_put(
+                cluster, &kube_resource_claims,
+                "{'metadata':{'namespace':'team-b','name':'train-0.channel'},'spec':{'devices':{'requests':"
+                "[{'name':'x','exactly':{'deviceClassName':'%s'}}]}},'status':{'allocation':{'devices':{"
+                "'results':[{'request':'x','driver':'%s','pool':'%s','device':'x-0'}]}}}}",
+                driver, driver, node);
+}
+
+/* train-0 on a node, with such a claim. `deleted` is added to its metadata. */
+static void put_pod_with_claim(const char *node, const char *deleted) {
+        cluster_put(cluster, &kube_pods,
+                    "{'metadata':{'namespace':'team-b','name':'train-0'%s},'spec':{'nodeName':'%s',"
+                    "'containers':[{'name':'main'}],'resourceClaims':[{'name':'x',"
+                    "'resourceClaimName':'train-0.channel'}]},'status':{'phase':'Pending'}}",
+                    deleted, node);
+}
+
+#define STUCK ",'deletionTimestamp':'2026-11-27T11:00:00Z'"
+
+/* failure: a pod with a claim of another driver does not end -> `why` names no plugin of this driver */
+static void a_claim_of_another_driver_needs_no_plugin(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_nodes,
+                    "{'metadata':{'name':'cpu-1'},'spec':{},'status':{'conditions':[{'type':'Ready','status':"
+                    "'True'}]}}");
+        put_pod_with_claim("cpu-1", STUCK);
+        put_claim_of("nic.example.com", "cpu-1");
+        assert_int_equal(why_has("train-0", "\"causes\":[]"), COMMAND_PROBLEM);
+        put_claim_of(GPU_DRIVER, "cpu-1");
+        assert_int_equal(why_has("train-0", "\"cause\":\"no plugin runs on cpu-1"), COMMAND_PROBLEM);
+        put_claim_of(CD_DRIVER, "cpu-1");
+        assert_int_equal(why_has("train-0", "\"cause\":\"no plugin runs on cpu-1"), COMMAND_PROBLEM);
+}
+
+/* failure: IMEX fails on the node of a pod without a channel -> `why` does not name IMEX as the cause */
+static void a_pod_without_a_channel_does_not_wait_for_imex(void **state) {
+        (void)state;
+        cluster_daemon(cluster, "a0",
+                       "'imex.resource.nvidia.com/state':'BACKOFF','imex.resource.nvidia.com/ready':'false',"
+                       "'imex.resource.nvidia.com/reason':'another nvidia-imex on this node owns the "
+                       "driver\\u0027s only IMEX session'",
+                       NULL);
+        put_pod_with_claim("a0", "");
+        put_claim_of("nic.example.com", "a0");
+        assert_int_equal(why_has("train-0", "\"cause\":\"no Event and no condition shows why"),
+                         COMMAND_PROBLEM);
+}
+
+/* failure: the kubelet knows no plugin of the GPU driver -> `why` examines the plugin on the node */
+static void a_gpu_driver_that_is_not_registered_is_searched_on_the_node(void **state) {
+        (void)state;
+        put_pod_with_claim("a0", "");
+        put_claim_of(GPU_DRIVER, "a0");
+        cluster_event(cluster, "Pod", "team-b", "train-0", "FailedPrepareDynamicResources",
+                      "Failed to prepare dynamic resources: DRA driver " GPU_DRIVER " is not registered");
+        assert_int_equal(why_has("train-0", "\"cause\":\"no plugin is registered with the kubelet of a0\""),
+                         COMMAND_PROBLEM);
+        node_is("True");
+        assert_int_equal(why_has("train-0", "compute-domains-kubelet-plugin-a0 on a0 is not Ready"),
+                         COMMAND_PROBLEM);
+}
+
 static void a_pod_that_does_not_end_for_an_unknown_reason_is_not_fine(void **state) {
         (void)state;
         pod_is_stuck();
@@ -375,6 +439,9 @@ int main(void) {
                 T(a_pod_in_its_grace_period_has_time_left),
                 T(a_pod_that_a_lost_node_does_not_end_is_explained_by_the_node),
                 T(a_node_with_a_problem_is_not_lost),
+                T(a_claim_of_another_driver_needs_no_plugin),
+                T(a_pod_without_a_channel_does_not_wait_for_imex),
+                T(a_gpu_driver_that_is_not_registered_is_searched_on_the_node),
                 T(a_pod_that_does_not_end_for_an_unknown_reason_is_not_fine),
                 T(a_new_pod_without_a_cause_needs_the_objects_of_the_driver),
         };
