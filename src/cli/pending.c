@@ -74,6 +74,25 @@ static bool diagnose_rack_name(struct pod_case *c, const char *rack) {
         return true;
 }
 
+/* Whether the controller's message names the rack whose ComputeDomain has the name: "... rack ID ...". Only a
+ * rack with a label has the same ID and name. */
+static bool message_names_rack(struct arena *a, const char *message, const char *name) {
+        static const char lead[] = "rack ", chars[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+        for (const char *at = message; (at = strstr(at, lead)) != NULL;) {
+                _cleanup_(buf_done) struct buf part = BUF_INIT(1024), whole = BUF_INIT(1024);
+                at += sizeof lead - 1;
+                size_t n = strspn(at, chars);
+                if (n > RACK_MAX)
+                        continue;
+                const char *id = arena_strndup(a, at, n);
+                rack_domain_name(id, false, &part);
+                rack_domain_name(id, true, &whole);
+                if (streq(name, buf_str(&part)) || streq(name, buf_str(&whole)))
+                        return true;
+        }
+        return false;
+}
+
 /* Whether an Event of such an object explains why the rack has no ComputeDomain. name, reason: NULL: any. */
 static bool diagnose_rack_event(struct pod_case *c, const char *kind, const char *name, unsigned of,
                                 const char *reason, const char *rack) {
@@ -82,7 +101,7 @@ static bool diagnose_rack_event(struct pod_case *c, const char *kind, const char
         for (size_t i = 0, n = view_events(c->v, kind, NULL, name, NULL, &list); i < n; i++) {
                 const struct reason *r = reason_find(of, list[i]->reason);
                 if (!r || (reason && !streq(reason, list[i]->reason)) || !list[i]->message ||
-                    !strstr(list[i]->message, rack))
+                    !message_names_rack(c->d->a, list[i]->message, rack))
                         continue;
                 diagnosis_add(c->d, r, NULL, "%s", list[i]->message);
                 return true;
@@ -140,7 +159,8 @@ static void diagnose_template(struct pod_case *c) {
         }
         if (diagnose_rack_template(c))
                 return;
-        const char *similar = similar_template(c);
+        /* The names of racks are similar to each other. */
+        const char *similar = str_starts(c->template_name, RACK_TEMPLATE_PREFIX) ? NULL : similar_template(c);
         if (similar)
                 diagnosis_add(c->d, reason_cause(CAUSE_TEMPLATE_NOT_FOUND),
                               arena_printf(c->d->a, "correct resourceClaimTemplateName of the pod: \"%s\"",

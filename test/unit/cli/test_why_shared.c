@@ -321,6 +321,50 @@ static void a_missing_claim_template_of_a_rack_is_explained(void **state) {
         why("train-0", COMMAND_PROBLEM, "RackNameTaken", "the ComputeDomain r7");
 }
 
+static void node_brought(const char *rack) {
+        _cleanup_(freep) char *message = xasprintf(
+                "rack %s gets no ComputeDomain, because this node has already brought 8 new racks", rack);
+        cluster_event(cluster, "Node", NULL, "n1", REASON_TOO_MANY_RACKS_OF_NODE, message);
+}
+
+static void pod_names_template(const char *rack) {
+        _cleanup_(freep) char *entry =
+                xasprintf("'resourceClaimTemplateName':'" RACK_TEMPLATE_PREFIX "%s'", rack);
+        put_pod(entry, NULL, "'phase':'Pending'");
+}
+
+/* failure: a rack without a label gets no ComputeDomain -> `why` finds the Event, which has its clique ID */
+static void an_event_with_the_id_of_a_rack_explains_its_claim_template(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_namespaces,
+                    "{'metadata':{'name':'team-b','labels':{'" CD_LABEL_RACK_DOMAINS "':'enabled'}}}");
+        node_brought(CLUSTER_A);
+        pod_names_template("rack-2df84740-1");
+        why("train-0", COMMAND_PROBLEM, "TooManyRacksOfNode", "rack " CLUSTER_A);
+        pod_names_template("rack-2df84740-d3cb-b5ce-4e7e-98352b5a71b5-1");
+        why("train-0", COMMAND_PROBLEM, "TooManyRacksOfNode", "rack " CLUSTER_A);
+        cluster_event(cluster, "Namespace", NULL, "team-b", REASON_TOO_MANY_RACK_DOMAINS,
+                      "no ComputeDomain is created here for rack " CLUSTER_B
+                      ", because 1000 ComputeDomains of racks already exist");
+        pod_names_template("rack-2df84740-2");
+        why("train-0", COMMAND_PROBLEM, "TooManyRackDomains", "rack " CLUSTER_B);
+}
+
+/* failure: the claim templates of two racks have similar names -> `why` does not confuse the racks */
+static void a_rack_is_not_taken_for_another_with_a_similar_name(void **state) {
+        (void)state;
+        cluster_put(cluster, &kube_namespaces,
+                    "{'metadata':{'name':'team-b','labels':{'" CD_LABEL_RACK_DOMAINS "':'enabled'}}}");
+        cluster_put(cluster, &kube_resource_claim_templates,
+                    "{'metadata':{'namespace':'team-b','name':'" RACK_TEMPLATE_PREFIX "rack-12'},'spec':{}}");
+        node_brought("rack-11");
+        pod_names_template("rack-1");
+        why("train-0", COMMAND_PROBLEM, "ClaimTemplateNotFound",
+            "\"no claim template \\\"imex-channel-rack-1\\\" in namespace team-b\"");
+        pod_names_template("rack-11");
+        why("train-0", COMMAND_PROBLEM, "TooManyRacksOfNode", "rack rack-11 gets no ComputeDomain");
+}
+
 /* ---- pods with a node ---- */
 
 /* The pod runs on a0 with the claim c. */
@@ -513,6 +557,8 @@ int main(void) {
                 T(a_foreign_claim_with_the_name_of_the_shared_claim_is_named),
                 T(a_computedomain_that_is_being_deleted_creates_no_claim),
                 T(a_missing_claim_template_of_a_rack_is_explained),
+                T(an_event_with_the_id_of_a_rack_explains_its_claim_template),
+                T(a_rack_is_not_taken_for_another_with_a_similar_name),
                 T(a_missing_device_node_of_the_host_is_named),
                 T(a_pod_that_runs_needs_no_device_node_of_the_host),
                 T(an_unknown_state_of_imex_is_no_cause_for_a_pod_that_runs),
