@@ -46,10 +46,15 @@ static const char *is_mig(const struct gpu *g, const char *device) {
 
 /* The error lists the existing devices, and those that were left out with the reason. */
 static enum verdict not_there(const struct gpu *g, struct op *op, const char *device) {
-        struct buf b = BUF_INIT(400);
+        struct buf names = BUF_INIT(300), b = BUF_INIT(600);
         const char *mig = is_mig(g, device);
         for (size_t i = 0; i < g->devices->n; i++)
-                buf_addf(&b, "%s%s", i ? ", " : "", g->devices->items[i].name);
+                buf_addf(&names, "%s%s", i ? ", " : "", g->devices->items[i].name);
+        if (names.failed)
+                buf_addf(&b, "%zu others", g->devices->n);
+        else
+                buf_adds(&b, buf_str(&names));
+        buf_done(&names);
         for (size_t i = 0; i < g->devices->n_left_out; i++) {
                 if (g->devices->left_out[i].unused_mig) /* of another GPU, or named above */
                         continue;
@@ -97,18 +102,21 @@ static enum verdict there(void *u, struct op *op, struct node_request *w) {
 }
 
 /* Returns another prepared claim that has the same GPU under another name: the whole GPU or a MIG device from
- * before the MIG mode was changed, or the minor number from before the driver was loaded again. Its
- * containers may still run, and have the device node. */
+ * before the MIG mode or the MIG devices were changed, or the minor number from before the driver was loaded
+ * again. Its containers may still run, and have the device node. */
 static const struct checkpoint_claim *other_name(const struct gpu *g, const struct op *op,
                                                  const struct node_request *w) {
-        const char *name = w->result->device, *uuid = gpu_device_find(g->devices, name)->uuid;
+        const struct gpu_device *device = gpu_device_find(g->devices, w->result->device);
+        const char *name = device->name;
         _cleanup_(arena_freep) struct arena *a = arena_new(1024);
         if (op_prepared_before(op) || w->result->admin_access)
                 return NULL;
         CHECKPOINT_EACH_DEVICE (&op->c->journal.table, e, d) {
                 const char *its = str_or(d->name, "");
                 if (!streq(e->uid, op->uid) && !d->admin &&
-                    (is_part_of(its, name) || is_part_of(name, its) || streq(gpu_record_uuid(d, a), uuid)))
+                    (is_part_of(its, name) || is_part_of(name, its) ||
+                     streq(gpu_record_uuid(d, a), device->uuid) ||
+                     (device->kind == GPU_MIG && gpu_record_is_instance(d, device, a))))
                         return e;
         }
         return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_plugin/gpu_record.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "api/names.h"
@@ -221,6 +222,22 @@ static const char *foreign_member(const char *object, const char *key, struct ar
         const char *copy = arena_strdup(a, str_or(text, ""));
         yyjson_doc_free(doc);
         return copy;
+}
+
+bool gpu_record_is_instance(const struct node_device *d, const struct gpu_device *mig, struct arena *a) {
+        const struct {
+                const char *key;
+                int64_t number;
+        } members[] = { { "parentMinor", mig->minor },
+                        { "giId", mig->gpu_instance },
+                        { "ciId", mig->compute_instance } };
+        if (!streq(d->type, GPU_TYPE_MIG) || !*foreign_member(d->info, "migUUID", a))
+                return false;
+        for (size_t i = 0; i < ARRAY_LEN(members); i++)
+                if (!streq(foreign_member(d->info, members[i].key, a),
+                           arena_printf(a, "%" PRId64, members[i].number)))
+                        return false;
+        return true;
 }
 
 const char *foreign_mps_daemon(const struct node_device *d, struct arena *a) {

@@ -111,6 +111,25 @@ static void prepare_waits_for_a_claim_of_the_gpu_in_the_other_mig_mode(void **st
         unprepared_claim("two");
 }
 
+/* failure: MIG devices are created anew under a claim -> a claim of the device with the same numbers waits */
+static void prepare_waits_for_a_claim_of_the_mig_device_that_was_replaced(void **state) {
+        struct gpu_device before = gpus[2];
+        struct dra_op two;
+        (void)state;
+        needs_nodes();
+        w.results = RESULT("gpu", "gpu-1-mig-1g24gb-19-0");
+        prepared_claim("one");
+        gpus[2].name = "gpu-1-mig-1g48gb-15-0";
+        gpus[2].uuid = "MIG-1";
+        w.results = RESULT("gpu", "gpu-1-mig-1g48gb-15-0");
+        prepare_claim(&two, "two");
+        assert_non_null(strstr(waiting()->msg, "already allocated to different claim " ONE));
+        unprepared_claim("one");
+        until(&two, PREPARED);
+        unprepared_claim("two");
+        gpus[2] = before;
+}
+
 /* failure: GPUs have other minor numbers after a reload of the driver -> no GPU is given to two claims */
 static void prepare_waits_for_a_claim_of_the_gpu_under_another_name(void **state) {
         struct dra_op two;
@@ -185,6 +204,23 @@ static void a_missing_gpu_is_refused_with_the_gpus_of_the_node(void **state) {
         w.results =
                 "{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":\"n1\",\"device\":\"gpu-0\"}";
         refused("one", "device 'gpu-0' was allocated on node 'n1', but this is node 'n0'");
+}
+
+/* failure: a GPU of a node with many MIG devices has failed -> the error has the reason, not all names */
+static void the_reason_of_a_missing_gpu_is_not_lost_among_many_names(void **state) {
+        static struct gpu_left_out lost = { "GPU 3", "it fell off the bus" };
+        static struct gpu_device many[40];
+        struct gpu_devices all = w.devices;
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(many); i++)
+                many[i] = gpus[2];
+        w.devices.items = many;
+        w.devices.n = ARRAY_LEN(many);
+        w.devices.left_out = &lost;
+        w.devices.n_left_out = 1;
+        w.results = RESULT("gpu", "gpu-3");
+        refused("one", "device \"gpu-3\": node 'n0' has 40 others; GPU 3: it fell off the bus");
+        w.devices = all;
 }
 
 /* failure: a GPU is in MIG mode -> a claim of the whole GPU is refused, and the error names the mode */
@@ -496,11 +532,13 @@ int main(void) {
                 T(many_devices_of_a_claim_need_one_check_of_the_node),
                 T(prepare_waits_for_a_gpu_that_another_claim_has),
                 T(prepare_waits_for_a_claim_of_the_gpu_in_the_other_mig_mode),
+                T(prepare_waits_for_a_claim_of_the_mig_device_that_was_replaced),
                 T(prepare_waits_for_a_claim_of_the_gpu_under_another_name),
                 T(admin_access_does_not_block_other_claims),
                 T(prepared_claims_are_answered_without_nvml),
                 T(prepare_waits_until_the_gpus_are_known),
                 T(a_missing_gpu_is_refused_with_the_gpus_of_the_node),
+                T(the_reason_of_a_missing_gpu_is_not_lost_among_many_names),
                 T(a_gpu_in_mig_mode_is_refused_as_a_whole),
                 T(prepare_waits_while_nvml_is_queried_about_its_gpu),
                 T(prepare_requests_all_its_gpus_at_once),
