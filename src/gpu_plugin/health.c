@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "nvidia/nvml_abi.h"
 
@@ -205,14 +206,23 @@ static bool health_note(struct health *h, const char *uuid, uint64_t xid, bool o
 bool health_xid(struct health *h, const struct gpu_devices *devices, const struct nvml_event *ev,
                 health_report_fn *report, void *u) {
         bool of_program = xids_of_programs(&h->of_programs, ev->xid), of_gpu = ev->gpu_instance < 0;
-        bool any = false;
+        bool any = false, listed = false;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct gpu_device *d = &devices->items[i];
+                listed = listed || concerns(ev, d);
                 if (!concerns(ev, d) ||
                     (!(any && of_gpu) && !health_note(h, of_gpu ? gpu_of(d) : d->uuid, ev->xid, of_program)))
                         continue;
                 any = true;
                 report(u, d, ev->xid, of_program);
+        }
+        /* The GPU is left out now, and may be listed again. */
+        if (of_gpu && !listed) {
+                _cleanup_(freep) char *uuid = xstrndup(ev->uuid.p, ev->uuid.n);
+                any = health_note(h, uuid, ev->xid, of_program);
+                if (any)
+                        log_warn("a GPU that is not offered has reported an error", kv_str("uuid", uuid),
+                                 kv_int("xid", (int64_t)ev->xid));
         }
         return any;
 }

@@ -30,6 +30,7 @@ static const struct gpu_devices devices = { .items = items, .n = ARRAY_LEN(items
 static struct arena *arena;
 static struct health *health;
 static unsigned reported;
+static const struct gpu_devices *listed; /* when an XID comes */
 
 static int setup(void **state) {
         struct xids x = { 0 };
@@ -38,6 +39,7 @@ static int setup(void **state) {
         assert_true(xids_add(&x, " 94, ,95", &bad));
         arena = arena_new(1024);
         health = health_new(&x);
+        listed = &devices;
         reported = 0;
         return 0;
 }
@@ -69,7 +71,7 @@ static void on_reported(void *u, const struct gpu_device *d, uint64_t xid, bool 
 }
 
 static bool xid(const char *uuid, uint64_t number, int64_t gi, int64_t ci) {
-        return health_xid(health, &devices,
+        return health_xid(health, listed,
                           &(struct nvml_event){ .kind = NVML_XID,
                                                 .uuid = str_from(uuid),
                                                 .xid = number,
@@ -160,7 +162,7 @@ static void an_xid_taints_the_named_mig_device_or_all(void **state) {
         assert_true(xid("GPU-1", 63, 2, 1));
         assert_string_equal(taints(1), "");
         assert_string_equal(taints(2), "gpu.nvidia.com/xid=63:NoSchedule");
-        assert_false(xid("GPU-1", 64, 2, 0)); /* another compute instance, which is not offered */
+        assert_false(xid("GPU-1", 64, 2, 0));  /* another compute instance, which is not offered */
         assert_false(xid("GPU-1", 64, 0, -1)); /* another GPU instance */
         assert_true(xid("GPU-1", 64, 2, -1));
         assert_string_equal(taints(2), "gpu.nvidia.com/xid=64:NoSchedule");
@@ -196,6 +198,21 @@ static void an_xid_of_the_gpu_outlives_its_mig_devices(void **state) {
         assert_true(xid("GPU-1", 31, -1, -1));
         assert_string_equal(taints(1), "gpu.nvidia.com/xid=31:None");
         assert_string_equal(taints(2), "gpu.nvidia.com/xid=63:NoSchedule");
+}
+
+/* failure: a GPU that NVML cannot describe reports an XID -> it has the taint when it is offered again */
+static void an_xid_of_a_gpu_that_is_not_offered_is_remembered(void **state) {
+        static const struct gpu_devices first = { .items = items, .n = 1 };
+        (void)state;
+        watched("GPU-0", 0, "GPU-1", 0);
+        listed = &first;
+        assert_true(xid("GPU-1", 119, -1, -1));
+        assert_false(xid("GPU-1", 119, -1, -1));
+        assert_false(xid("GPU-1", 119, 2, 1)); /* of an unknown MIG device */
+        assert_int_equal(reported, 0);
+        restart("boot-1");
+        assert_string_equal(taints(0), "");
+        assert_string_equal(taints(1), "gpu.nvidia.com/xid=119:NoSchedule");
 }
 
 /* failure: one GPU is lost -> only that GPU is tainted */
@@ -363,6 +380,7 @@ int main(void) {
                 T(later_xids_of_programs_change_nothing),
                 T(an_xid_taints_the_named_mig_device_or_all),
                 T(an_xid_of_the_gpu_outlives_its_mig_devices),
+                T(an_xid_of_a_gpu_that_is_not_offered_is_remembered),
                 T(only_the_lost_gpu_is_tainted),
                 T(a_gpu_that_cannot_be_watched_is_reported_and_stays_usable),
                 T(the_same_answer_changes_nothing),
