@@ -72,6 +72,13 @@ static bool is_folder(const char *path) {
 static void inform_driver(struct plugin *p);
 static void gpu_plugin_main_publish(struct plugin *p);
 
+/* `reason`: why the hook cannot be used; NULL: it can. */
+static void report_hook(struct plugin *p, const char *reason) {
+        p->report.hook = reason;
+        if (p->gpus && gpus_get(p->gpus)->known)
+                gpu_report_update(&p->report, gpus_get(p->gpus), gpus_devices(p->gpus));
+}
+
 /* A node on which the hook fails offers no GPU, because pods with a GPU would never start. A setting of the
  * node may be the cause. */
 static void hook_fails(struct plugin *p, const char *reason, const char *problem) {
@@ -89,6 +96,7 @@ static void hook_fails(struct plugin *p, const char *reason, const char *problem
         snprintf(p->hook_error, sizeof p->hook_error, "%s", error);
         p->hook_state = HOOK_FAILS;
         loop_timer_start(&p->hook_retry, CHECK_AGAIN_MS);
+        report_hook(p, reason);
 }
 
 static void on_hook_checked(void *u, const char *problem, bool no_profiles) {
@@ -99,6 +107,7 @@ static void on_hook_checked(void *u, const char *problem, bool no_profiles) {
         } else {
                 p->hook_state = HOOK_WORKS;
                 *p->hook_error = '\0';
+                report_hook(p, NULL);
                 if (no_profiles) {
                         log_warn("EGL and Vulkan are not restricted to the GPUs of a container, because the "
                                  "CDI hook lacks a command; NVIDIA's hook has it since 1.20.0",
@@ -214,9 +223,7 @@ static void gpu_plugin_main_withdraw(struct node_main *m) {
 
 static void on_gpus(void *u) {
         struct plugin *p = u;
-        const struct gpus_state *s = gpus_get(p->gpus);
-        const struct gpu_devices *d = gpus_devices(p->gpus);
-        gpu_report_update(&p->report, s, d);
+        gpu_report_update(&p->report, gpus_get(p->gpus), gpus_devices(p->gpus));
         watch_or_not(p);
         gpu_plugin_main_publish(p);
         inform_driver(p);

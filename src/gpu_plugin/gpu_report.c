@@ -13,8 +13,9 @@
 /* Sets the number of offered devices of each type. `reason`: why devices are withheld; "": they are
  * offered. */
 static void set_offered(struct gpu_metrics *m, size_t gpus, size_t migs, const char *reason) {
-        static const char *const reasons[] = { REASON_DRIVER_NOT_QUERIED, REASON_DRIVER_NOT_FOUND,
-                                               REASON_DRIVER_NOT_READY, REASON_NO_GPUS };
+        static const char *const reasons[] = { REASON_DRIVER_NOT_QUERIED,  REASON_DRIVER_NOT_FOUND,
+                                               REASON_DRIVER_NOT_READY,    REASON_NO_GPUS,
+                                               REASON_HOOK_NOT_EXECUTABLE, REASON_HOOK_FAILS_SELF_TEST };
         metric_set(m->offered, (double)gpus, LABELS(GPU_TYPE_FULL));
         metric_set(m->offered, (double)migs, LABELS(GPU_TYPE_MIG));
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
@@ -96,16 +97,21 @@ static bool __attribute__((format(printf, 2, 3))) is_news(uint64_t *last, const 
 }
 
 static void report_offered(struct gpu_report *r, const struct gpus_state *s, const struct gpu_devices *d) {
-        size_t gpus = 0;
-        for (size_t i = 0; i < d->n; i++)
+        size_t gpus = 0, n = r->hook ? 0 : d->n;
+        const char *reason = *s->reason ? s->reason : str_or(r->hook, "");
+        for (size_t i = 0; i < n; i++)
                 gpus += d->items[i].kind == GPU_FULL;
-        set_offered(r->metrics, gpus, d->n - gpus, s->reason);
-        if (!is_news(&r->offered, "%s %s %s %zu %zu", s->reason, s->message, str_or(d->driver_version, ""),
-                     gpus, d->n))
+        set_offered(r->metrics, gpus, n - gpus, reason);
+        if (!is_news(&r->offered, "%s %s %s %zu %zu", reason, s->message, str_or(d->driver_version, ""), gpus,
+                     n))
                 return;
-        if (!*s->reason) {
+        if (!*s->reason && r->hook) { /* the caller has reported it */
+                snprintf(r->withheld, sizeof r->withheld, "%s", reason);
+                return;
+        }
+        if (!*reason) {
                 log_info("this node offers its GPUs", kv_str("driver", d->driver_version),
-                         kv_int("gpus", gpus), kv_int("mig_devices", d->n - gpus));
+                         kv_int("gpus", gpus), kv_int("mig_devices", n - gpus));
                 if (r->withheld[0])
                         event_record(r->events, EVENT_NODE(r->node), EVENT_NORMAL, REASON_GPU_DEVICES_OFFERED,
                                      "the GPUs of this node are offered again");

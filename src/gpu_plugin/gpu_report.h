@@ -25,6 +25,7 @@ struct gpu_report {
         struct event_recorder *events;
         struct gpu_metrics *metrics;
         const char *node;
+        const char *hook; /* why the CDI hook cannot be used, so no GPU is offered; NULL: it can */
         /* The last reported state. */
         char withheld[32]; /* the reason; "": none */
         bool stale, unmonitored, device_plugin;

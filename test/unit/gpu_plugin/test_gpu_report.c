@@ -92,6 +92,21 @@ static void the_reason_for_no_devices_is_reported_once(void **unused) {
         expect_events(0);
 }
 
+/* failure: the CDI hook fails -> the metrics show that no GPU is offered, and why */
+static void devices_are_not_offered_while_the_hook_fails(void **unused) {
+        expect_events(0);
+        report.hook = "HookFailsSelfTest";
+        expect_events(0); /* the plugin reports it itself */
+        has_metric("nvidia_dra_gpu_devices_offered{device_type=\"gpu\"} 0\n");
+        has_metric("nvidia_dra_gpu_devices_offered{device_type=\"mig\"} 0\n");
+        has_metric("nvidia_dra_gpu_devices_withheld{reason=\"HookFailsSelfTest\"} 1\n");
+        report.hook = NULL;
+        expect_events(1);
+        assert_string_equal(events[0], "N GPUDevicesOffered: the GPUs of this node are offered again");
+        has_metric("nvidia_dra_gpu_devices_offered{device_type=\"gpu\"} 1\n");
+        has_metric("nvidia_dra_gpu_devices_withheld{reason=\"HookFailsSelfTest\"} 0\n");
+}
+
 /* failure: NVML fails three times in a row -> one Event reports that the inventory is stale */
 static void a_stale_inventory_is_reported_once(void **unused) {
         state.failures = GPUS_STALE - 1;
@@ -294,6 +309,7 @@ int main(void) {
 #define T(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
         const struct CMUnitTest tests[] = {
                 T(the_reason_for_no_devices_is_reported_once),
+                T(devices_are_not_offered_while_the_hook_fails),
                 T(a_stale_inventory_is_reported_once),
                 T(left_out_devices_are_named_once),
                 T(failures_of_nvml_are_counted),
