@@ -92,9 +92,9 @@ waits=resources.computeDomains.imex.waitForHost
 	render "${gate[@]}" --set selectorLabelsOverride.tier=node
 	is "$selected | plugin.metadata.labels == \$s and (controller.metadata.labels | contains(\$s) | not)"
 	is "$selected | \$s.tier == \"node\""
-	# An override of the label that distinguishes them is used unchanged.
+	# If the label that distinguishes them is overridden, they have another one.
 	render "${gate[@]}" --set selectorLabelsOverride.app=mine
-	is "$selected | plugin.metadata.labels == \$s and \$s.app == \"mine\""
+	is "$selected | plugin.metadata.labels == \$s and \$s.app == \"mine\" and (controller.metadata.labels | contains(\$s) | not)"
 	# In driver-managed mode the plugins report which daemon claim they have unprepared.
 	render
 	is "$selected | plugin.metadata.labels == \$s and (controller.metadata.labels | contains(\$s) | not)"

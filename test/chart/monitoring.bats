@@ -32,7 +32,7 @@ recorded=$checkout/test/alerts
 }
 
 @test "PodMonitors find the pods and their ports" {
-	render --set metrics.podMonitor.enabled=true --set metrics.podMonitor.interval=30s --set metrics.podMonitor.labels.release=prom
+	render --set metrics.podMonitor.enabled=true --set metrics.podMonitor.interval=30s --set metrics.podMonitor.labels.release=prom,metrics.podMonitor.labels.app=prom
 	is 'kind("PodMonitor") | map(.metadata.name) == ["compute-domains-controller", "compute-domains-kubelet-plugin"]'
 	is 'kind("PodMonitor") | all(.metadata.labels.release == "prom" and .metadata.labels["app.kubernetes.io/instance"] == "compute-domains")'
 	is 'kind("PodMonitor") | all(.spec.podMetricsEndpoints[0] | .port == "metrics" and .path == "/metrics" and .interval == "30s")'

@@ -66,7 +66,7 @@ job="$hooks | kind(\"Job\")[0].spec.template"
 @test "the hook waits for the controller's pods, and for no others" {
 	local selected="($job"' | env("CONTROLLER_SELECTOR") | split(",") | map(split("=") | {(.[0]): .[1]}) | add) as $s'
 	local how
-	for how in "" selectorLabelsOverride.tier=node nameOverride=dra-driver-nvidia-gpu commonLabels.team=hpc; do
+	for how in "" selectorLabelsOverride.tier=node selectorLabelsOverride.app=mine nameOverride=dra-driver-nvidia-gpu commonLabels.team=hpc; do
 		render --set "$how"
 		is "$selected | (kind(\"Deployment\")[0] | .metadata.name as \$n | .spec.template.metadata.labels | contains(\$s)) and
 			(kind(\"DaemonSet\")[0].spec.template.metadata.labels | contains(\$s) | not) and ($job | .metadata.labels | contains(\$s) | not)"

@@ -72,6 +72,13 @@ go=(--set resources.gpus.enabled=false --set image.repository=example.org/comput
 	refused "hostProbeInterval 0 is not possible with imex.mode=hostManaged and imex.isolation=channel" "${word[@]}" \
 		--set resources.computeDomains.imex.isolation=channel
 	refused "hostSocketPath" --set resources.computeDomains.imex.hostSocketPath=run/imex.sock
+	local driver=(--set nvidiaDriverRoot=/run/nvidia/driver --set resources.computeDomains.imex.mode=hostManaged) path
+	for path in /run/imex.sock /var/run/imex.sock /imex.sock; do
+		refused "cannot start with the host's" "${driver[@]}" --set "resources.computeDomains.imex.hostSocketPath=$path"
+		render --set resources.computeDomains.imex.mode=hostManaged --set "resources.computeDomains.imex.hostSocketPath=$path"
+	done
+	render "${driver[@]}" --set resources.computeDomains.imex.hostSocketPath=/run/imex/imex.sock
+	refused "leave one of the two out" --set selectorLabelsOverride.app=x --set 'selectorLabelsOverride.app\.kubernetes\.io/component=y'
 	refused "leaseDuration (5000 ms) must be longer than renewDeadline (10000 ms)" --set controller.leaderElection.leaseDuration=5s
 	refused "renewDeadline (10000 ms), which must be longer than retryPeriod (60000 ms)" --set controller.leaderElection.retryPeriod=1m
 	refused "qps" --set controller.kubeAPI.qps=0
