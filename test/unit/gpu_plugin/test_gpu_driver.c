@@ -111,7 +111,7 @@ static void prepare_waits_for_a_claim_of_the_gpu_in_the_other_mig_mode(void **st
         unprepared_claim("two");
 }
 
-/* failure: MIG devices are created anew under a claim -> a claim of the device with the same numbers waits */
+/* failure: MIG devices are created again under a claim -> a claim of the device with the same numbers waits */
 static void prepare_waits_for_a_claim_of_the_mig_device_that_was_replaced(void **state) {
         struct gpu_device before = gpus[2];
         struct dra_op two;

@@ -81,7 +81,7 @@ Labels of pods: a merge, because selectorLabelsOverride may have any of the othe
 {{- $labels := dict "app" (printf "compute-domain-%s" (index . 1)) -}}
 {{- $_ := set $labels "app.kubernetes.io/name" (include "compute-domains.name" $root) -}}
 {{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
-{{- /* Only this label then tells the components apart. validation.yaml refuses an override of both. */}}
+{{- /* Only this label then distinguishes the components. validation.yaml refuses an override of both. */}}
 {{- if hasKey ($root.Values.selectorLabelsOverride | default dict) "app" -}}
 {{- $_ := set $labels "app.kubernetes.io/component" (index . 1) -}}
 {{- end -}}
