@@ -116,7 +116,7 @@ static const struct checkpoint_claim *other_name(const struct gpu *g, const stru
                 if (!streq(e->uid, op->uid) && !d->admin &&
                     (is_part_of(its, name) || is_part_of(name, its) ||
                      streq(gpu_record_uuid(d, a), device->uuid) ||
-                     (device->kind == GPU_MIG && gpu_record_is_instance(d, device, a))))
+                     (device->kind == GPU_MIG && gpu_record_is_instance(d, device))))
                         return e;
         }
         return NULL;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu_plugin/gpu_record.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "api/names.h"
@@ -209,6 +208,23 @@ const char *gpu_record_uuid(const struct node_device *d, struct arena *a) {
         return copy;
 }
 
+static bool has_number(yyjson_val *object, const char *key, unsigned number) {
+        yyjson_val *v = yyjson_obj_get(object, key);
+        return yyjson_is_uint(v) && yyjson_get_uint(v) == number;
+}
+
+bool gpu_record_is_instance(const struct node_device *d, const struct gpu_device *mig) {
+        struct err ignored;
+        yyjson_doc *doc = d->info ? json_parse(str_from(d->info), YYJSON_READ_NOFLAG, &ignored) : NULL;
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        bool same = streq(d->type, GPU_TYPE_MIG) && yyjson_get_len(yyjson_obj_get(root, "migUUID")) &&
+                    has_number(root, "parentMinor", mig->minor) &&
+                    has_number(root, "giId", mig->gpu_instance) &&
+                    has_number(root, "ciId", mig->compute_instance);
+        yyjson_doc_free(doc);
+        return same;
+}
+
 /* ---- devices of the Go driver ---- */
 
 const char *const foreign_names[] = { [FOREIGN_MPS] = "mps", [FOREIGN_VFIO] = "vfio", [FOREIGN_MIG] = "mig" };
@@ -222,22 +238,6 @@ static const char *foreign_member(const char *object, const char *key, struct ar
         const char *copy = arena_strdup(a, str_or(text, ""));
         yyjson_doc_free(doc);
         return copy;
-}
-
-bool gpu_record_is_instance(const struct node_device *d, const struct gpu_device *mig, struct arena *a) {
-        const struct {
-                const char *key;
-                int64_t number;
-        } members[] = { { "parentMinor", mig->minor },
-                        { "giId", mig->gpu_instance },
-                        { "ciId", mig->compute_instance } };
-        if (!streq(d->type, GPU_TYPE_MIG) || !*foreign_member(d->info, "migUUID", a))
-                return false;
-        for (size_t i = 0; i < ARRAY_LEN(members); i++)
-                if (!streq(foreign_member(d->info, members[i].key, a),
-                           arena_printf(a, "%" PRId64, members[i].number)))
-                        return false;
-        return true;
 }
 
 const char *foreign_mps_daemon(const struct node_device *d, struct arena *a) {

@@ -31,7 +31,7 @@ const char *gpu_record_uuid(const struct node_device *d, struct arena *a);
 
 /* Returns whether the record is that of a MIG device with this GPU, GPU instance and compute instance. MIG
  * devices that are created later get these numbers again, and so the same device nodes. */
-bool gpu_record_is_instance(const struct node_device *d, const struct gpu_device *mig, struct arena *a);
+bool gpu_record_is_instance(const struct node_device *d, const struct gpu_device *mig);
 
 /* Finds devices that the Go driver has set up for claims of this node in ways that this driver does
  * not manage. The Go driver's checkpoint may contain claims with an MPS control daemon, claims of GPUs that

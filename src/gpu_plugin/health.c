@@ -209,9 +209,10 @@ bool health_xid(struct health *h, const struct gpu_devices *devices, const struc
         bool any = false, listed = false;
         for (size_t i = 0; i < devices->n; i++) {
                 const struct gpu_device *d = &devices->items[i];
-                listed = listed || concerns(ev, d);
-                if (!concerns(ev, d) ||
-                    (!(any && of_gpu) && !health_note(h, of_gpu ? gpu_of(d) : d->uuid, ev->xid, of_program)))
+                if (!concerns(ev, d))
+                        continue;
+                listed = true;
+                if (!(any && of_gpu) && !health_note(h, of_gpu ? gpu_of(d) : d->uuid, ev->xid, of_program))
                         continue;
                 any = true;
                 report(u, d, ev->xid, of_program);
