@@ -446,8 +446,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 return false;
         if (!t->first_wanted_ms)
                 t->first_wanted_ms = now;
-        uint64_t sent = str_fnv64(q->body.p, q->body.n);
-        bool differs = t->undone && sent != t->sent;
+        bool differs = t->undone && str_fnv64(q->body.p, q->body.n) != t->sent;
         uint64_t due =
                 later(differs ? 0 : t->not_before_ms,
                       later(t->first_wanted_ms + q->batch_ms, t->last_ms ? t->last_ms + q->interval_ms : 0));
@@ -458,7 +457,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
         if (!writes_may_write(w, r))
                 return false;
         t->first_wanted_ms = 0;
-        t->sent = sent;
+        t->sent = str_fnv64(q->body.p, q->body.n);
         t->verb = q->verb;
         t->cache = q->cache;
         t->done = q->done;
