@@ -610,21 +610,28 @@ static void a_node_that_waits_for_its_next_pod_counts_as_trying_the_template(voi
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
 }
 
-/* failure: the new daemon of one node never starts -> after ten minutes the rollout continues, and an Event
- * names the node [upgrade] */
-static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start(void **state) {
-        struct world *w = *state;
-        w->has_set = true;
+static void begin_rollout_of_thirty(struct world *w) {
+        w->has_set = w->hold_deletes = true;
         w->node_labels = LABELLED;
         world_has_reported(w, IDLE);
         w->template_hash = OLD_HASH;
         w->n_daemons = 30;
-        w->n_missing = 1;
-        w->hold_deletes = true;
+}
+
+static void replaces_one_after_ten_minutes(struct world *w) {
         leading_start(&w->l);
         run_for(&w->l.loop, (ROLLOUT_PATIENCE_S - 5) * 1000);
         assert_int_equal(w->n_pod_deletes, 0);
         RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+}
+
+/* failure: the new daemon of one node never starts -> after ten minutes the rollout continues, and an Event
+ * names the node [upgrade] */
+static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start(void **state) {
+        struct world *w = *state;
+        begin_rollout_of_thirty(w);
+        w->n_missing = 1;
+        replaces_one_after_ten_minutes(w);
         assert_non_null(strstr(w->event, "DaemonsCrash"));
         assert_non_null(strstr(w->event, "have not started in ten minutes, on these nodes: n1. "));
         run_for(&w->l.loop, 500);
@@ -635,17 +642,9 @@ static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_start(void **
  * the node [upgrade] */
 static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_end(void **state) {
         struct world *w = *state;
-        w->has_set = true;
-        w->node_labels = LABELLED;
-        world_has_reported(w, IDLE);
-        w->template_hash = OLD_HASH;
-        w->n_daemons = 30;
+        begin_rollout_of_thirty(w);
         w->n_ending = 1;
-        w->hold_deletes = true;
-        leading_start(&w->l);
-        run_for(&w->l.loop, (ROLLOUT_PATIENCE_S - 5) * 1000);
-        assert_int_equal(w->n_pod_deletes, 0);
-        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        replaces_one_after_ten_minutes(w);
         assert_non_null(strstr(w->event, "have not started in ten minutes, on these nodes: n1. "));
 }
 
@@ -653,17 +652,11 @@ static void a_rollout_waits_ten_minutes_for_a_daemon_that_does_not_end(void **st
  * rollout continues [upgrade] */
 static void a_rollout_waits_ten_minutes_for_a_node_that_withholds_its_devices(void **state) {
         struct world *w = *state;
-        w->has_set = w->hold_deletes = w->withheld = true;
-        w->node_labels = LABELLED;
-        w->n_daemons = 30;
-        w->template_hash = OLD_HASH;
+        begin_rollout_of_thirty(w);
         w->slice = CLIQUE;
-        world_has_reported(w, IDLE);
+        w->withheld = true;
         w->n_new = 1;
-        leading_start(&w->l);
-        run_for(&w->l.loop, (ROLLOUT_PATIENCE_S - 5) * 1000);
-        assert_int_equal(w->n_pod_deletes, 0);
-        RUN_UNTIL(&w->l.loop, w->n_pod_deletes == 1);
+        replaces_one_after_ten_minutes(w);
 }
 
 static void withholds_during_a_rollout(struct world *w) {
