@@ -24,8 +24,11 @@ k() { GOMAXPROCS=1 GOGC=1000 KUBECONFIG=$kubeconfig KUBECACHEDIR=$kubectl_cache 
 # versions fail.
 jq() {
 	local printed
-	[[ ${1:-} =~ ^-[a-z]*e[a-z]*$ ]] || { command jq "$@"; return; }
-	printed=$(command jq "$@") && [[ -n $printed ]] && echo "$printed"
+	if [[ ${1:-} =~ ^-[a-z]*e[a-z]*$ ]]; then
+		printed=$(command jq "$@") && [[ -n $printed ]] && echo "$printed"
+	else
+		command jq "$@"
+	fi
 }
 
 # eventually SECONDS CMD...: repeats the command until it succeeds, for at most this time. For states that `kubectl

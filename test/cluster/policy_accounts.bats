@@ -215,7 +215,7 @@ daemonset() {
 	ends change label resource.nvidia.com/rack=x
 	denied "may not change the labels of a ComputeDomain" change label resource.nvidia.com/rack=x
 	denied "ComputeDomains of racks only" change delete
-	allowed change annotate resource.nvidia.com/imex-mode=driverManaged
+	allowed change annotate --overwrite resource.nvidia.com/imex-mode=driverManaged
 	k -n $ns-tenant delete computedomain mine --timeout=60s
 }
 

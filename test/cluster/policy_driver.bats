@@ -53,6 +53,9 @@ free_device() {
 	eventually 60 device_is_free "$1"
 }
 device_is_free() { [[ $(daemon_claims) != *" node-$1"* ]]; }
+# denied_pod_gone POD: each attempt to schedule the pod reserves the device in the scheduler's memory for a moment. A
+# daemon's Pod that is scheduled then waits for up to five minutes, because no event follows. So it is deleted first.
+denied_pod_gone() { k -n "$ns" delete pod "$1" >/dev/null; }
 # daemon_again NODE: the tenant does not have the device, and the daemon has it again.
 daemon_again() {
 	device_is_free "$1"
@@ -98,10 +101,10 @@ not_refused() {
 	END
 	tenant sly 1 "resourceClaims: [{name: d, resourceClaimName: sly}]" "resources: {claims: [{name: d}]}"
 	eventually 60 not_scheduled sly "the device daemon-0 of compute-domain.nvidia.com is for the IMEX daemons that the driver starts itself"
-
+	[[ $(k -n "$ns" get pod sly -o jsonpath='{.status.phase}') == Pending ]]
+	denied_pod_gone sly
 	daemon_again 1
 	forms_on 1
-	[[ $(k -n "$ns" get pod sly -o jsonpath='{.status.phase}') == Pending ]]
 	not_refused "$mark"
 }
 
@@ -132,9 +135,7 @@ pod_policy_is() {
 	tenant implicit 0 "" "resources: {limits: {$implicit: 1}}"
 	eventually 60 not_scheduled implicit "the device class compute-domain-daemon.nvidia.com is for the IMEX daemons that the driver starts itself"
 	pod_policy Deny
-	# Each attempt reserves the device in the scheduler's memory for a moment. A daemon's Pod that is scheduled then
-	# waits for up to five minutes, because no event follows.
-	k -n "$ns" delete pod implicit >/dev/null
+	denied_pod_gone implicit
 	daemon_again 0
 	forms_on 0
 	not_refused "$mark"
