@@ -282,12 +282,15 @@ static void reset_failures(struct target *t) {
 }
 
 /* The answer to a DELETE is a Status, or, for kinds with ReturnDeletedObject such as Pods and claim
- * templates, the object. The object still exists if finalizers or a grace period keep it. Source:
+ * templates, the object. The object still exists if finalizers or a grace period keep it. Without them, a
+ * write to an object that was deleted before ends it, too, and the answer has the version that the object had
+ * before. Source: ShouldDeleteDuringUpdate() in
  * staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go. */
 static bool ended_object(const struct target *t, yyjson_val *obj) {
         yyjson_val *meta = yyjson_obj_get(obj, "metadata");
         return streq(yyjson_get_str(yyjson_obj_get(obj, "kind")), "Status") ||
-               (t->verb == KUBE_DELETE && !yyjson_arr_size(yyjson_obj_get(meta, "finalizers")) &&
+               ((t->verb == KUBE_DELETE || yyjson_obj_get(meta, "deletionTimestamp")) &&
+                !yyjson_arr_size(yyjson_obj_get(meta, "finalizers")) &&
                 yyjson_get_sint(yyjson_obj_get(meta, "deletionGracePeriodSeconds")) <= 0);
 }
 
@@ -346,12 +349,13 @@ static void writes_succeeded(struct target *t, yyjson_val *obj) {
                         yyjson_get_sint(yyjson_obj_get(yyjson_obj_get(obj, "metadata"), "generation"));
         if (t->generation == WRITES_MADE_GENERATION) /* need not be remembered, see writes_generation() */
                 t->generation = 0;
-        if (t->cache && ended_object(t, obj))
+        bool ended = ended_object(t, obj);
+        if (t->cache && ended)
                 kube_informer_answer_deleted(t->cache, t->ns, t->name, obj);
         else if (t->cache)
                 kube_informer_answer(t->cache, obj);
         t->last_ms = writes_now_ms(t->w);
-        if (!changes_nothing(t, obj)) {
+        if (!changes_nothing(t, obj) || ended) {
                 reset_failures(t);
                 return;
         }

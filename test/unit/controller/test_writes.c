@@ -35,6 +35,7 @@ struct world {
         char name[600];          /* of the object; "": "n" */
         unsigned batch_ms, interval_ms;
         bool undone;          /* a webhook undoes each write */
+        bool ends;            /* the object was deleted before, and each write ends it */
         bool changing;        /* something else is wanted after each answer */
         bool hold;            /* answers wait for release() */
         uint64_t answered_ns; /* time of the last answer; 0: none yet */
@@ -43,7 +44,7 @@ struct world {
 };
 
 static void answer(struct world *w, struct fake_conn *c) {
-        char body[160];
+        char body[200];
         w->in_flight--;
         w->waiting = NULL;
         w->answered_ns = uv_hrtime();
@@ -59,8 +60,9 @@ static void answer(struct world *w, struct fake_conn *c) {
         w->wanted += w->changing;
         snprintf(body, sizeof body,
                  "{\"kind\":\"Node\",\"metadata\":{\"name\":\"n\",\"resourceVersion\":\"%u\",\"generation\":"
-                 "7}}",
-                 w->undone ? 1 : w->n_requests);
+                 "7%s}}",
+                 w->undone || w->ends ? 1 : w->n_requests,
+                 w->ends ? ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"" : "");
         fake_reply(c, 200, NULL, body);
 }
 
@@ -445,6 +447,20 @@ static void a_write_that_changes_nothing_backs_off(void **state) {
         assert_null(writes_error(w->writes, "d/x"));
 }
 
+/* The API server answers with the version before. */
+/* failure: the controller removes the last finalizer of a claim template that it has deleted -> no error
+ * [api-server] */
+static void a_write_that_ends_a_deleted_object_is_no_failure(void **state) {
+        struct world *w = *state;
+        w->ends = true;
+        for (int i = 1; i <= 2; i++) {
+                want(w, i);
+                until_written(w);
+                assert_false(writes_failing(w->writes));
+        }
+        assert_int_equal(w->n_requests, 2);
+}
+
 /* With a back-off, these writes would take longer than RUN_UNTIL_MS. */
 /* failure: an old CustomResourceDefinition drops a field of an object -> other changes are written at once
  * [api-server] */
@@ -467,6 +483,7 @@ int main(void) {
                 T(writes_of_one_object_keep_their_interval),
                 T(a_failing_write_backs_off_and_reports_why),
                 T(a_write_that_changes_nothing_backs_off),
+                T(a_write_that_ends_a_deleted_object_is_no_failure),
                 T(another_change_does_not_wait_for_one_that_was_undone),
                 T(a_write_in_flight_is_not_dropped),
                 T(a_write_that_is_no_longer_wanted_has_no_error),
