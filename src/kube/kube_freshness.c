@@ -4,9 +4,13 @@
 #include "base/stderr.h"
 
 enum {
-        EARLY_MS = 1000,        /* an end that is earlier by this was not caused by the time limit */
-        RELIST_LONG_MS = 60000, /* between two lists of many pages, while watches break */
-        ERROR_EVENTS = 3,       /* in a row without another event: then a list is needed */
+        EARLY_MS = 1000,  /* an end that is earlier by this was not caused by the time limit */
+        ERROR_EVENTS = 3, /* in a row without another event: then a list is needed */
+        /* Between two lists of many pages, while watches break. Under load, a healthy API server ends watches
+         * whose events it cannot send fast enough. */
+        PAUSE_SHARE = 4, /* times the duration of a list */
+        PAUSE_MIN_MS = 1000,
+        PAUSE_MAX_MS = 60000,
 };
 
 /* The watch has ended, and not at its time limit. */
@@ -20,10 +24,15 @@ static void doubt_version(struct kube_freshness *f) {
         f->listed = false;
 }
 
+static uint64_t pause_after(uint64_t list_ms) {
+        uint64_t ms = PAUSE_SHARE * list_ms;
+        return ms < PAUSE_MIN_MS ? PAUSE_MIN_MS : ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : ms;
+}
+
 static void list_ended(struct kube_freshness *f, const struct kube_observation *o) {
         f->listed = true;
         f->listed_ms = o->now_ms;
-        f->one_page = o->one_page;
+        f->pause_ms = o->one_page ? 0 : pause_after(o->now_ms - f->began_ms);
         f->unproven = o->interrupted;
 }
 
@@ -37,8 +46,8 @@ static void watch_accepted(struct kube_freshness *f, const struct kube_observati
                 return;
         if (!o->urgent)
                 f->relist_at_ms = o->now_ms + o->relist_ms;
-        else if (!f->one_page)
-                f->relist_at_ms = f->listed_ms + RELIST_LONG_MS;
+        else if (f->pause_ms)
+                f->relist_at_ms = f->listed_ms + f->pause_ms;
 }
 
 static void freshness_observe(struct kube_freshness *f, const struct kube_observation *o) {
@@ -46,6 +55,7 @@ static void freshness_observe(struct kube_freshness *f, const struct kube_observ
         case KUBE_LIST_BEGAN:
                 f->relist = false;
                 f->relist_at_ms = 0;
+                f->began_ms = o->now_ms;
                 break;
         case KUBE_LIST_ENDED:
                 list_ended(f, o);

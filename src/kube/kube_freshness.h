@@ -19,13 +19,13 @@
  * connection, an early end, a failure), the informer resumes the watch, so that events arrive at once. When
  * the server has accepted the watch, the informer lists the objects:
  *   - at once if `current` is used and the last list had one page;
- *   - a minute after the last list if `current` is used and the list is longer, so that a connection that
- *     breaks again and again does not cause a long list each time;
+ *   - if `current` is used and the list is longer, after four times the duration of the last list (1 s to
+ *     60 s), so that a connection that breaks again and again does not cause a long list each time;
  *   - otherwise after 30 s +-25 %, so that the nodes of a cluster do not list together.
  * That limits the time from the API server's first answer to the list: at most 12.5 s of back-off, 30 s for
- * the headers and 60 s; and 130 s if only silence shows that the watch is broken. In a healthy cluster no
- * watch ends before its time limit, so there are no additional lists. After a restart of the API server, most
- * watches get 410, and their informers must list in any case. */
+ * the headers and 60 s; and 130 s if only silence shows that the watch is broken. In a healthy cluster, a
+ * watch ends before its time limit only under load, when the API server cannot send its events fast enough.
+ * After a restart of the API server, most watches get 410, and their informers must list in any case. */
 #pragma once
 
 #include <stdbool.h>
@@ -50,7 +50,7 @@ enum kube_sign {
 
 struct kube_observation {
         enum kube_sign sign;
-        uint64_t now_ms;              /* for KUBE_LIST_ENDED and KUBE_WATCH_ACCEPTED */
+        uint64_t now_ms;              /* for KUBE_LIST_BEGAN, KUBE_LIST_ENDED and KUBE_WATCH_ACCEPTED */
         bool one_page;                /* KUBE_LIST_ENDED: the list had one page */
         bool interrupted;             /* KUBE_LIST_ENDED: the server was unreachable between two pages */
         bool urgent;                  /* KUBE_WATCH_ACCEPTED: `current` is used */
@@ -66,8 +66,9 @@ struct kube_freshness {
         bool relist;           /* during an unproven watch: list at relist_at_ms */
         uint64_t relist_at_ms; /* kept when the watch breaks; 0: no unproven watch was accepted since the
                                   list, or it lists at once */
-        bool one_page;
+        uint64_t began_ms;     /* when the last list began */
         uint64_t listed_ms;    /* when the last list ended */
+        uint64_t pause_ms;     /* until the next list of an urgent informer; 0: at once */
         unsigned error_events; /* in a row */
 };
 

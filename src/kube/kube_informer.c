@@ -251,7 +251,8 @@ static void begin_list(struct kube_informer *i) {
         bool from_cache = i->o.first_from_cache && !i->synced && !i->tried_cache;
 
         i->tried_cache = true;
-        informer_observe_sign(i, KUBE_LIST_BEGAN);
+        informer_observe(
+                i, &(struct kube_observation){ .sign = KUBE_LIST_BEGAN, .now_ms = loop_now_ms(i->loop) });
         object_cache_begin_list(i->cache);
         kube_pages_start(i->list, from_cache);
 }
