@@ -173,6 +173,8 @@ slices_published() {
 	slices=$(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name) && [[ $(wc -w <<<"$slices") -eq $1 ]]
 }
 
+# has_account NAMESPACE: a pod can be created there.
+has_account() { eventually 30 k -n "$1" get serviceaccount default -o name >/dev/null 2>&1; }
 # Each test has its own namespace, and leaves nothing behind.
 ns_begin() {
 	ns=t-$BATS_TEST_NUMBER-$(basename "$BATS_TEST_FILENAME" .bats | tr _ -)
@@ -181,6 +183,7 @@ ns_begin() {
 		k wait --for=delete "namespace/$ns" --timeout=60s >/dev/null
 		k create namespace "$ns" >/dev/null
 	}
+	has_account "$ns"
 }
 ns_end() {
 	[[ -n ${ns:-} ]] || return 0
@@ -320,7 +323,9 @@ worker() { ns=${4:-$ns} pod_with_channel "$1" "$2" "nodeSelector: {kubernetes.io
 # rack_worker NAME RACK: a pod that requests a channel with the rack's claim template, on any node.
 rack_worker() { pod_with_channel "$1" "imex-channel-$2" ""; }
 
-running() { k -n "$ns" wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout="${2:-60}s" >/dev/null; }
+# running POD [SECONDS]: the limit leaves room for a retry of the kubelet after 60 to 90 s. Under load, its first
+# request for a claim may be denied, because the API server's authorizer does not know yet that the pod is on the node.
+running() { k -n "$ns" wait --for=jsonpath='{.status.phase}'=Running "pod/$1" --timeout="${2:-120}s" >/dev/null; }
 gone() { k -n "$ns" wait --for=delete "$1" --timeout="${2:-60}s" >/dev/null; }
 domain_uid() { k -n "$ns" get computedomain "$1" -o jsonpath='{.metadata.uid}'; }
 domain_field() { k -n "$ns" get computedomain "$1" -o "jsonpath={$2}"; }
@@ -372,7 +377,7 @@ END
 	worker "$1" "$1" "${4:-0}"
 }
 # refused_with POD TEXT: the kubelet could not prepare the pod's claims, and an Event contains this text.
-refused_with() { eventually 20 event_contains "Pod/$1" "$2"; }
+refused_with() { eventually 110 event_contains "Pod/$1" "$2"; }
 # config DOMAIN-UID [KIND] [MORE]: prints the configuration of a device, for claimed_by_hand.
 config() { echo "{apiVersion: resource.nvidia.com/v1beta1, kind: ${2:-ComputeDomainChannelConfig}, domainID: \"$1\"${3:-}}"; }
 

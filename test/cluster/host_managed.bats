@@ -63,9 +63,9 @@ restart_plugin() {
 		has_not "w$i" /imexd
 		eventually 40 host_state_is "$i" UP
 	done
-	eventually 10 domain_field_is train .status.status Ready
+	eventually 40 domain_field_is train .status.status Ready
 	domain_field_is train .status.nodes ""
-	no_daemon_objects
+	eventually 60 no_daemon_objects
 	k get resourceslices -o json | jq -e '[.items[].spec.devices] | length == 4 and all(.[]; map((.basic // {}) + del(.basic)) == [{name: "channel-0",
 		attributes: {"id": {int: 0}, "type": {string: "channel"}}}])'
 	[[ $(host_metric 0 'host_imex_nodes{state="ready"}') == *" 4" && $(host_metric 0 host_imex_info) == *'status="READY",domain="UP",version="580.95.05"'* ]]

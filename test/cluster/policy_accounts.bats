@@ -216,7 +216,7 @@ daemonset() {
 	denied "may not change the labels of a ComputeDomain" change label resource.nvidia.com/rack=x
 	denied "ComputeDomains of racks only" change delete
 	allowed change annotate --overwrite resource.nvidia.com/imex-mode=driverManaged
-	k -n $ns-tenant delete computedomain mine --timeout=60s
+	k -n $ns-tenant delete computedomain mine --timeout=90s
 }
 
 # --- the controller and claim templates

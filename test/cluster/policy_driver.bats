@@ -60,7 +60,7 @@ denied_pod_gone() { k -n "$ns" delete pod "$1" >/dev/null; }
 daemon_again() {
 	device_is_free "$1"
 	k -n "$driver_ns" scale deployment compute-domains-controller --replicas=2 >/dev/null
-	eventually 90 daemons_idle $nodes
+	eventually 150 daemons_idle $nodes
 	[[ $(daemon_claims | sort) == "$(printf "$driver_ns node-%s\n" 0 1 2 3)" ]]
 }
 
@@ -173,7 +173,7 @@ pod_policy_is() {
 	forms_on 0
 	[[ $(daemon_field 0 '.spec.containers[0].image') == *:v0.2.0 ]]
 	k -n "$ns" delete pod forms-0 --wait=false >/dev/null
-	k -n "$ns" delete computedomain forms-0 --timeout=60s >/dev/null
+	k -n "$ns" delete computedomain forms-0 --timeout=90s >/dev/null
 	not_refused "$mark"
 }
 upgrade_is_stuck() { k -n "$driver_ns" get pods -l app=compute-domain-controller -o json | jq -e 'any(.items[].status.containerStatuses[]?; .state.waiting.reason == "ErrImageNeverPull")' >/dev/null; }

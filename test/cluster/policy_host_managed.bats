@@ -116,7 +116,7 @@ report='{"metadata": {"annotations": {"imex.resource.nvidia.com/host-state": "DO
 }
 
 @test "a plugin's account without a pod changes no pod" {
-	denied "its own pod only" as plugin-unbound -n $ns annotate pod plugin-a imex.resource.nvidia.com/host-state=UP
+	denied "its own pod only" as plugin-unbound -n $ns annotate --overwrite pod plugin-a imex.resource.nvidia.com/host-state=UP
 }
 
 # --- roles

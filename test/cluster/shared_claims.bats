@@ -108,6 +108,7 @@ END
 @test "a copy of a shared claim in another namespace gets no channel" {
 	sharing left
 	k create namespace "$ns-thief" >/dev/null
+	has_account "$ns-thief"
 	k -n "$ns" get resourceclaim left -o json | jq --arg ns "$ns-thief" '{apiVersion, kind, spec, metadata: {name: "left", namespace: $ns}}' |
 		k create -f - >/dev/null
 	ns=$ns-thief with_claim thief left 0

@@ -47,6 +47,7 @@ pool=6f1c3c0e-8d0b-4c5c-9b59-0a1f3c5d7e90
 
 @test "a misspelt claim template is compared with those that exist, also with the role view" {
 	domain training
+	eventually 30 k -n "$ns" get resourceclaimtemplate training -o name >/dev/null
 	waiting a trainning
 	eventually 30 event_contains Pod/a "not found"
 	for who in why as_viewer; do

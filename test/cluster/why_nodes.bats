@@ -110,16 +110,19 @@ forbid_plugins() {
 	k -n "$driver_ns" delete pods -l app=compute-domain-kubelet-plugin >/dev/null
 }
 
+forbidden_for_admin() {
+	why pod/early && named NoPlugin "cluster admin" "4 GPU nodes, 0 plugin pods: violates PodSecurity \"baseline:latest\"*" \
+		"kubectl label namespace $driver_ns pod-security.kubernetes.io/enforce=privileged --overwrite"
+}
+forbidden_for_viewer() { as_viewer pod/early && named NoPlugin "cluster admin" "no plugin is registered with the kubelet of node-0"; }
 @test "Pod Security forbids the plugins: a pod with a node gets the cause, a user of one namespace what its Event shows" {
 	domain d
 	forbid_plugins
 	worker early d 0
 	not_prepared early
-	why pod/early
-	named NoPlugin "cluster admin" "4 GPU nodes, 0 plugin pods: violates PodSecurity \"baseline:latest\"*" \
-		"kubectl label namespace $driver_ns pod-security.kubernetes.io/enforce=privileged --overwrite"
-	as_viewer pod/early
-	named NoPlugin "cluster admin" "no plugin is registered with the kubelet of node-0"
+	# The DaemonSet's status and Event arrive a moment later. The kubelet may try again only after 60 to 90 s.
+	eventually 110 forbidden_for_admin
+	eventually 110 forbidden_for_viewer
 }
 
 # bats test_tags=long
