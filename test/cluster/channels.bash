@@ -75,6 +75,8 @@ no_fabric_condition() {
 }
 
 fabric_now() { k get computedomainfabrics -o json | jq -c '.items[0]'; }
+# replace_unchanged: writes the whole object as it is. Fails if the controller writes it in between.
+replace_unchanged() { fabric_now | jq 'del(.metadata.resourceVersion)' | k replace -f - >/dev/null; }
 # entry UID: prints the fabric object's entry for an owner, as "<id> <releasing>".
 entry() { fabric_now | jq -r --arg uid "$1" '.channels // [] | .[] | select(.owner.uid == $uid) | "\(.id) \(.releasing // "-")"'; }
 entry_is() { [[ $(entry "$1") == "$2" ]]; }

@@ -68,7 +68,9 @@ own() { echo ", isolation: Channel"; }
 	[[ $(channels_of l0b) == "$left" && $(channels_of l1) == "$left" && $(channels_of r2) == "$right" ]]
 	eventually 20 holds_are 0 "$(printf '%s\n' "$left $(domain_uid left)" "$right $(domain_uid right)" | sort -n)"
 	eventually 20 holds_are 1 "$left $(domain_uid left)"
-	no_daemons && cliques_gone && labels_gone
+	eventually 60 no_daemons
+	cliques_gone
+	labels_gone
 	[[ $(k get computedomainfabrics -o json | jq '[.items[] | select(.channels != [])] | length') == 1 ]]
 	k -n "$ns" delete pods --all >/dev/null
 	eventually 30 holds_are 0 ''
@@ -246,7 +248,7 @@ node_event_or_log() { plugin_logged "$1" 'answer="not_found"'; }
 	before=$(channels_of a)
 	name=$(fabric_now | jq -r .metadata.name)
 	uid=$(fabric_now | jq -r .metadata.uid)
-	fabric_now | jq 'del(.metadata.resourceVersion)' | k replace -f - >/dev/null # a migration of the stored version does the same
+	eventually 10 replace_unchanged # a migration of the stored version does the same
 	run k label computedomainfabric "$name" some=label
 	[[ $status != 0 && $output == *"only the compute-domain-controller writes ComputeDomainFabrics"* ]]
 	k delete computedomainfabric "$name" --cascade=foreground --timeout=60s >/dev/null

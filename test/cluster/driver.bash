@@ -173,8 +173,9 @@ slices_published() {
 	slices=$(k get resourceslices --field-selector "spec.driver=${2:-compute-domain.nvidia.com}" -o name) && [[ $(wc -w <<<"$slices") -eq $1 ]]
 }
 
-# has_account NAMESPACE: a pod can be created there.
-has_account() { eventually 30 k -n "$1" get serviceaccount default -o name >/dev/null 2>&1; }
+# has_account NAMESPACE: a pod can be created there. The controller manager may watch again only half a minute after
+# the API server was killed.
+has_account() { eventually 60 k -n "$1" get serviceaccount default -o name >/dev/null 2>&1; }
 # Each test has its own namespace, and leaves nothing behind.
 ns_begin() {
 	ns=t-$BATS_TEST_NUMBER-$(basename "$BATS_TEST_FILENAME" .bats | tr _ -)

@@ -23,7 +23,7 @@ teardown() {
 	eventually 20 node_label_is 1 "$(domain_uid one)"
 	k -n "$ns" wait --for=condition=Ready computedomain/one --timeout=30s
 	eventually 10 domain_field_is one .status.status Ready
-	[[ $(domain_field one '.status.nodes[0].name') == node-1 && $(domain_field one '.status.nodes[0].index') == 0 ]]
+	eventually 10 listed_are one "node-1 0 Ready"
 	k -n "$ns" delete pod pod
 	eventually 30 labels_gone
 	eventually 30 daemons_idle 4
@@ -229,7 +229,7 @@ claim_is_free() { prints_nothing k -n "$ns" get resourceclaim "$1" -o jsonpath='
 	domain team
 	shared_claim one team
 	for pod in a b c; do sharer "$pod" one "nodeSelector: {}"; done
-	for pod in a b c; do running "$pod" && has_channel "$pod"; done
+	for pod in a b c; do running "$pod"; has_channel "$pod"; done
 	node=$(k -n "$ns" get pod a -o jsonpath='{.spec.nodeName}')
 	[[ $(k -n "$ns" get pods -o jsonpath='{.items[*].spec.nodeName}') == "$node $node $node" ]]
 	eventually 15 domain_field_is team .status.nodesReady 1

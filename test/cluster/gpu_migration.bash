@@ -28,6 +28,7 @@ judged() {
 	esac
 }
 judge() { gpu_checkpoint "$1" | judged; }
+judged_is() { [[ $(judge "$1") == "$2" ]]; }
 # go_driver_was_here K LAYOUT: turns the files on the node into files of the Go driver.
 go_driver_was_here() {
 	local k=$1 file=$BATS_TEST_TMPDIR/go-checkpoint.json
