@@ -29,6 +29,7 @@ struct question {
         LIST_ENTRY(question) of_scope;
         enum state state;
         bool repeated;     /* the last list showed the object, too */
+        bool again;        /* ABSENT, and asked again since the last list, so the next one answers it, too */
         uint64_t until_ms; /* when FOUND and ABSENT expire, and WAITING after a failure if no caller asks */
         struct work_queue_waiter *requesters;
         char key[];
@@ -120,7 +121,7 @@ static void live_read_drop_expired(struct scope *s) {
         uint64_t now = live_read_now_ms(s->c);
         for (struct question *q = LIST_FIRST(&s->questions), *next; q; q = next) {
                 next = LIST_NEXT(q, of_scope);
-                if (q->until_ms < now && (q->state != WAITING || !loop_timer_waits(&s->pause)))
+                if (q->until_ms < now && !(loop_timer_waits(&s->pause) && (q->state == WAITING || q->again)))
                         drop_question(s->c, q);
         }
 }
@@ -232,16 +233,18 @@ static uint64_t live_read_pause_ms(const struct scope *s, uint64_t now) {
         return ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
 }
 
-/* Answers each question that the list was started for. Later questions wait for the next list. */
+/* Answers each question that the list was started for. Later questions wait for the next list. Absent objects
+ * that are still of interest are confirmed again: a caller with several questions may need their answers at
+ * one time, and an answer may expire before the next list ends. */
 static void on_complete(struct scope *s) {
         uint64_t now = live_read_now_ms(s->c), until = now + s->c->o.valid_ms;
         s->failures = 0;
         s->not_before_ms = now + live_read_pause_ms(s, now);
         for (struct question *q = LIST_FIRST(&s->questions), *next; q; q = next) {
                 next = LIST_NEXT(q, of_scope);
-                if (q->state == ASKED) {
+                if (q->state == ASKED || (q->state == ABSENT && q->again)) {
                         q->state = ABSENT;
-                        q->repeated = false;
+                        q->repeated = q->again = false;
                         q->until_ms = until;
                         work_queue_waiters_queue(&q->requesters, s->c->o.queue, 0);
                 } else if (q->state == FOUND) {
@@ -270,7 +273,7 @@ static void live_read_on_failed(struct scope *s, const struct err *e) {
 
 static void live_read_found(struct scope *s, const char *key, yyjson_val *object) {
         struct question *q = live_read_find(s->c, s->what, s->ns, key);
-        if (!q || (q->state != ASKED && q->state != FOUND))
+        if (!q || q->state == WAITING)
                 return;
         q->state = FOUND;
         q->until_ms = live_read_now_ms(s->c) + found_ms(s->c, q);
@@ -405,18 +408,23 @@ static void live_read_begin(void *u) {
 
 /* ---- questions ---- */
 
-bool live_read_known(const struct live_read *c, enum live_read_kind what, const char *ns, const char *key) {
-        const struct question *q = live_read_find(c, what, ns, key);
+static bool is_answered_absent(const struct live_read *c, const struct question *q) {
         return q && q->state == ABSENT && q->until_ms >= live_read_now_ms(c);
+}
+
+bool live_read_known(const struct live_read *c, enum live_read_kind what, const char *ns, const char *key) {
+        return is_answered_absent(c, live_read_find(c, what, ns, key));
 }
 
 bool live_read_absent(struct live_read *c, enum live_read_kind what, const char *ns, const char *key,
                       const char *requester) {
         struct scope *s;
-        struct question *q;
+        struct question *q = live_read_find(c, what, ns, key);
         uint64_t now = live_read_now_ms(c);
-        if (live_read_known(c, what, ns, key))
+        if (is_answered_absent(c, q)) {
+                q->again = true;
                 return true;
+        }
         s = make_scope(c, what, ns, key);
         q = make_question(s, key);
         if (q->state == FOUND && q->until_ms >= now) {

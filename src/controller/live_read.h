@@ -5,10 +5,11 @@
  * Each question is whether a list contains an object with a certain key: a ComputeDomain with a UID, a claim
  * that brings a node into a ComputeDomain, a Node that is not out of service, or a Node in a certain boot.
  * Only a list that began after the question answers it. The API server reads the list from etcd and not from
- * its cache, because the request has no resourceVersion. Questions that arrive during a list, or in
- * the pause after it, share the next one. The module passes each object in the list to `found`, so that the
- * caches get the object. A list that fails, or contains an object that cannot be decoded, answers no
- * question. It is retried with back-off as long as callers ask.
+ * its cache, because the request has no resourceVersion. Questions that arrive during a list, or in the pause
+ * after it, share the next one. A list also renews the answers that were used since the last one. The module
+ * passes each object in the list to `found`, so that the caches get the object. A list that fails, or
+ * contains an object that cannot be decoded, answers no question. It is retried with back-off as long as
+ * callers ask.
  *
  * The module drops an expired answer after at most twice its lifetime, and does the same with a question that
  * no caller repeats after a failure. Loop thread only. */

@@ -475,6 +475,42 @@ static void an_object_that_stays_is_listed_rarely(void **state) {
         assert_in_range(w->lists, 3, 4); /* at 0, 100 and 1100 ms */
 }
 
+/* The second list ends after the first answer has expired. */
+static void asked_one_after_the_other(struct world *w) {
+        begin(w, 1000);
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        RUN_UNTIL(&w->loop, live_read_known(w->confirm, LIVE_READ_DOMAIN, NULL, UID(1)));
+        run_for(&w->loop, 500);
+        w->holds = true;
+        assert_true(domain_absent(w, UID(1), "d/1"));
+        assert_false(domain_absent(w, UID(2), "d/1"));
+        RUN_UNTIL(&w->loop, w->held);
+        run_for(&w->loop, 700);
+        assert_false(live_read_known(w->confirm, LIVE_READ_DOMAIN, NULL, UID(1)));
+}
+
+/* failure: lists take longer than an answer is valid -> a requester still gets two answers at one time
+ * [api-server] */
+static void answers_in_use_are_renewed_by_each_list(void **state) {
+        struct world *w = *state;
+        asked_one_after_the_other(w);
+        release(w);
+        RUN_UNTIL(&w->loop, live_read_known(w->confirm, LIVE_READ_DOMAIN, NULL, UID(2)));
+        assert_true(live_read_known(w->confirm, LIVE_READ_DOMAIN, NULL, UID(1)));
+        RUN_UNTIL(&w->loop, !live_read_count(w->confirm));
+        assert_int_equal(w->lists, 2);
+}
+
+static void an_absent_object_that_a_later_list_shows_exists(void **state) {
+        struct world *w = *state;
+        asked_one_after_the_other(w);
+        w->items = DOMAIN(1);
+        release(w);
+        RUN_UNTIL(&w->loop, live_read_known(w->confirm, LIVE_READ_DOMAIN, NULL, UID(2)));
+        assert_false(domain_absent(w, UID(1), "d/1"));
+        assert_int_equal(w->found, 1);
+}
+
 /* ---- memory ---- */
 
 /* failure: thousands of ComputeDomains come and go -> expired confirmations are dropped from memory */
@@ -569,6 +605,8 @@ int main(void) {
                 T(a_confirmation_expires),
                 T(an_object_that_existed_is_requested_again_after_a_tenth_of_the_time),
                 T(an_object_that_stays_is_listed_rarely),
+                T(answers_in_use_are_renewed_by_each_list),
+                T(an_absent_object_that_a_later_list_shows_exists),
                 T(expired_confirmations_are_dropped),
                 T(a_confirmation_is_kept_until_it_expires),
                 T(a_question_that_waits_for_its_list_is_kept),
