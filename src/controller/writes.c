@@ -17,6 +17,7 @@ enum {
         SHOWN_AFTER = 3,        /* failures in a row */
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
+        HANGS_MS = 10000, /* without an answer, while the API server answers other requests */
         REMEMBERED_MS = WRITES_INTERVAL_MAX_MS + 2000,
         CLASS_MAX = KUBE_BULK_MAX - WRITES_RESERVED, /* urgent writes in flight, and others in flight */
 };
@@ -36,8 +37,9 @@ struct target {
         bool subresource, urgent;
         char *answered; /* the version of the object after the last write; NULL: unknown */
         uint64_t sent;  /* the hash of the last body */
-        bool undone;    /* the last write changed nothing, so only another body may change something */
-        char *error;    /* of the last attempt, NULL when it succeeded or only lost a race */
+        uint64_t sent_ms;
+        bool undone; /* the last write changed nothing, so only another body may change something */
+        char *error; /* of the last attempt, NULL when it succeeded or only lost a race */
         enum err_kind error_kind;
         unsigned failures, away;
         uint64_t failing_since_ms;
@@ -333,6 +335,19 @@ static void writes_failed(struct target *t, const struct err *e) {
         }
 }
 
+/* The API server has answered other requests since then, so something delays writes of this kind. */
+static bool does_hang(const struct target *t) {
+        return writes_now_ms(t->w) - t->sent_ms >= HANGS_MS &&
+               kube_answered_since(t->w->o.client, t->sent_ms);
+}
+
+static void writes_hung(struct target *t, const struct err *cause) {
+        struct err e = *cause;
+        err_wrap(&e,
+                 "the API server answers other requests, but not this one: an admission webhook may hang");
+        writes_failed(t, &e);
+}
+
 /* The previous write of the requester left the object in the same version. Without a back-off, the requester
  * would try again at once, without end. */
 static bool changes_nothing(struct target *t, yyjson_val *obj) {
@@ -405,6 +420,8 @@ static void writes_on_done(void *u, yyjson_val *obj, const struct err *e) {
         await_room(w);
         if (!e)
                 writes_succeeded(t, obj);
+        else if (kube_unreachable(e) && does_hang(t))
+                writes_hung(t, e);
         else if (kube_unreachable(e))
                 got_no_answer(t, e);
         else
@@ -462,6 +479,7 @@ bool writes_try(struct writes *w, const struct writes_request *q) {
                 return false;
         t->first_wanted_ms = 0;
         t->sent = str_fnv64(q->body.p, q->body.n);
+        t->sent_ms = now;
         t->verb = q->verb;
         t->cache = q->cache;
         t->done = q->done;
@@ -514,6 +532,10 @@ void writes_end(struct writes *w, const char *requester) {
                 reset_failures(t);
                 if (!t->call && !t->generation && writes_now_ms(w) - t->last_ms >= REMEMBERED_MS)
                         writes_drop(t);
+        }
+        if (is_invited(w, r)) { /* it wanted no write */
+                arrive(w, r);
+                r->invited = 0;
         }
         writes_report(w, r);
         drop_if_empty(w, r);

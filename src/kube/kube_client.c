@@ -16,7 +16,10 @@
 #include "kube/kube_path.h"
 
 enum {
-        DEFAULT_TIMEOUT_MS = 30000,
+        READ_TIMEOUT_MS = 30000,
+        /* The API server waits for one admission webhook up to 30 s, and ends a request after a minute
+         * (--request-timeout). A client that gives up before gets neither the result nor the error. */
+        WRITE_TIMEOUT_MS = 65000,
         DEFAULT_ATTEMPTS = 5,
         BACKOFF_MIN_MS = 100,
         BACKOFF_MAX_MS = 10000,
@@ -96,7 +99,7 @@ struct kube_client {
         struct room_list rooms;
         struct kube_metrics metrics; /* without families if there is no registry */
 
-        unsigned bulk_failures; /* in a row, while no call got an answer */
+        unsigned bulk_failures;        /* in a row, while no call got an answer */
         uint64_t bulk_closed_until_ms; /* or until a call is answered */
         uint64_t bulk_asked_until_ms;  /* for which the server has asked */
 };
@@ -204,6 +207,10 @@ void kube_client__answered(struct kube_client *c) {
 
 /* ---- answers ---- */
 
+bool kube_answered_since(const struct kube_client *c, uint64_t ms) {
+        return c->answered_ms >= ms;
+}
+
 static void kube_client_call_finish(struct kube_call *call, yyjson_val *obj, const struct err *e) {
         struct kube_client *c = call->client;
         call_unlink(call);
@@ -220,7 +227,7 @@ static uint64_t bulk_closed_until_ms(const struct kube_client *c) {
 /* Users of the bulk lane make bodies only when there is room, so the lane as a whole backs off: if no call
  * has been answered since the failed request was sent, or if the server asks for time. */
 static void close_bulk(struct kube_client *c, const struct kube_call *call, const struct err *e, int wait_s) {
-        bool away = kube_unreachable(e) && c->answered_ms < call->sent_ms;
+        bool away = kube_unreachable(e) && !kube_answered_since(c, call->sent_ms);
 
         if (call->r.lane != KUBE_LANE_BULK || e->kind != ERR_RETRY || !(away || wait_s > 0))
                 return;
@@ -523,10 +530,14 @@ static int object_path(const struct kube_client *c, const struct kube_request *r
         return rc;
 }
 
+static bool is_read(enum kube_verb verb) {
+        return verb == KUBE_GET || verb == KUBE_LIST;
+}
+
 static enum kube_lane lane_of(const struct kube_request *r) {
         if (r->lane != KUBE_LANE_BY_VERB)
                 return r->lane;
-        return r->verb == KUBE_GET || r->verb == KUBE_LIST ? KUBE_LANE_READ : KUBE_LANE_WRITE;
+        return is_read(r->verb) ? KUBE_LANE_READ : KUBE_LANE_WRITE;
 }
 
 static struct kube_call *call_new(struct kube_client *c, const struct kube_request *r) {
@@ -543,7 +554,8 @@ static struct kube_call *call_new(struct kube_client *c, const struct kube_reque
         call->r.subresource = arena_strdup_or_null(a, r->subresource);
         call->r.body.p = r->body.n ? arena_strndup(a, r->body.p, r->body.n) : NULL;
         call->r.attempts = r->attempts ? r->attempts : DEFAULT_ATTEMPTS;
-        call->r.timeout_ms = r->timeout_ms ? r->timeout_ms : DEFAULT_TIMEOUT_MS;
+        if (!r->timeout_ms)
+                call->r.timeout_ms = is_read(r->verb) ? READ_TIMEOUT_MS : WRITE_TIMEOUT_MS;
         call->r.backoff_max_ms = r->backoff_max_ms ? r->backoff_max_ms : BACKOFF_MAX_MS;
         call->recovery.fn = kube_client_on_recovery;
         return call;

@@ -54,6 +54,8 @@ const char *kube_resource_api(const struct kube_client *c); /* the version of re
  * Kubernetes did not write (a load balancer's page, a 200 with other content). Such an error proves nothing
  * about the object. */
 bool kube_unreachable(const struct err *e);
+/* Returns true if an API server has answered a call since this time of the loop's clock. */
+bool kube_answered_since(const struct kube_client *c, uint64_t ms);
 
 enum kube_verb {
         KUBE_GET,
@@ -109,7 +111,7 @@ struct kube_request {
         struct str body;
         bool fresh;              /* use a new connection, because the present one may be dead */
         bool metadata_only;      /* asks for PartialObjectMetadata(List) */
-        unsigned timeout_ms;     /* for one attempt; 0: 30 s */
+        unsigned timeout_ms;     /* for one attempt; 0: 30 s for reads, 65 s for writes */
         unsigned attempts;       /* 0: 5; UINT_MAX: forever; 1 for a create with generateName */
         unsigned backoff_max_ms; /* between attempts; 0: 10 s */
         kube_done_fn *done;
