@@ -49,6 +49,7 @@ struct http_call {
         TAILQ_ENTRY(http_call) entry; /* in client->calls, in every state */
         struct http_client *client;
         enum call_state state;
+        bool fresh; /* on its own connection */
         CURL *easy;
         struct curl_slist *headers;
         struct http_tls_set *tls; /* NULL without TLS */
@@ -86,8 +87,8 @@ struct http_client {
         bool unsettled;     /* some calls are in another state than ACTIVE */
         bool reconnect;
         int poll_error; /* the reason, as a libuv error; 0: the server is silent */
-        uint64_t last_byte_ms;
-        uint64_t asked_ms; /* when the first call since the last byte was started */
+        uint64_t last_byte_ms; /* on the shared connection */
+        uint64_t asked_ms;     /* when the first call on it since the last byte was started */
         unsigned silence_ms;
 
         char *base_url, *user_agent;
@@ -270,6 +271,12 @@ static const char *call_content_type(const struct http_call *call) {
         return str_or(type, "");
 }
 
+/* A call on its own connection proves nothing about the one that the other calls share. */
+static void http_client_heard(const struct http_call *call) {
+        if (!call->fresh)
+                call->client->last_byte_ms = uv_now(call->client->loop);
+}
+
 static size_t http_client_on_header(char *p, size_t size, size_t n, void *u) {
         struct http_call *call = MAGIC_CAST(struct http_call, u, CALL_MAGIC);
         static const char name[] = "retry-after:";
@@ -277,7 +284,7 @@ static size_t http_client_on_header(char *p, size_t size, size_t n, void *u) {
         n *= size;
         if (call_silenced(call))
                 return 0;
-        call->client->last_byte_ms = uv_now(call->client->loop);
+        http_client_heard(call);
         if (n >= sizeof name && strncasecmp(p, name, sizeof name - 1) == 0) {
                 int64_t s;
                 if (str_to_i64(str_trim((struct str){ p + sizeof name - 1, n - (sizeof name - 1) }), &s) &&
@@ -299,7 +306,7 @@ static size_t http_client_on_data(char *p, size_t size, size_t n, void *u) {
         n *= size;
         if (call_silenced(call))
                 return 0;
-        call->client->last_byte_ms = uv_now(call->client->loop);
+        http_client_heard(call);
         if (call_streams(call)) {
                 call->data(call->u, p, n);
                 return call_silenced(call) ? 0 : n;
@@ -437,7 +444,8 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         set_call_options(call, r);
 
         TAILQ_INSERT_TAIL(&c->calls, call, entry);
-        if (c->asked_ms <= c->last_byte_ms)
+        call->fresh = r->fresh;
+        if (!call->fresh && c->asked_ms <= c->last_byte_ms)
                 c->asked_ms = call->started_ms;
         /* A connection that is about to be dropped takes no new calls: it may be the one whose socket
          * failed. */
@@ -556,8 +564,8 @@ static void give_up_connection(struct http_client *c) {
         multi_open(c);
 }
 
-/* For how long the server has owed an answer, to this call or to earlier ones, and sent nothing to any
- * call. */
+/* For how long the server has owed an answer, to this call or to earlier ones, and sent nothing to any call
+ * on the shared connection. */
 static uint64_t silent_for(const struct http_call *call) {
         const struct http_client *c = call->client;
         return uv_now(c->loop) - (call->started_ms <= c->last_byte_ms ? c->last_byte_ms : c->asked_ms);
@@ -576,7 +584,7 @@ static void read_messages(struct http_client *c) {
                 struct http_call *call = MAGIC_CAST(struct http_call, private, CALL_MAGIC);
                 if (call->state == CALL_CANCELLED)
                         continue;
-                if (result == CURLE_OPERATION_TIMEDOUT && silent_for(call) >= c->silence_ms)
+                if (result == CURLE_OPERATION_TIMEDOUT && !call->fresh && silent_for(call) >= c->silence_ms)
                         c->reconnect = true;
                 http_client_call_finish(call, result);
         }
