@@ -276,6 +276,7 @@ static void live_read_found(struct scope *s, const char *key, yyjson_val *object
         if (!q || q->state == WAITING)
                 return;
         q->state = FOUND;
+        q->again = false;
         q->until_ms = live_read_now_ms(s->c) + found_ms(s->c, q);
         s->c->o.found(s->c->o.u, s->what, object);
 }

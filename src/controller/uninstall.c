@@ -186,6 +186,8 @@ static void delete_daemons(struct uninstall *x) {
 
 /* ---- what is left of shared claims ---- */
 
+enum { UNLABEL_MS = 10000 };
+
 static void unlabel_more(struct uninstall *x);
 
 static void on_unlabelled(void *u, yyjson_val *obj, const struct err *e) {
@@ -197,10 +199,14 @@ static void on_unlabelled(void *u, yyjson_val *obj, const struct err *e) {
         else if (!x->n_labelled++)
                 log_warn("cannot remove the label of shared claims from a Node",
                          kv_str("label", CD_LABEL_SHARED), kv_err(e));
+        if (e && e->kind == ERR_RETRY) { /* the others would hang, too */
+                x->n_labelled += x->n_names - x->next;
+                x->next = x->n_names;
+        }
         unlabel_more(x);
 }
 
-/* The DaemonSet matters more than the labels: an error delays its deletion by a few attempts only. */
+/* The DaemonSet matters more than the labels: an error delays its deletion by two short attempts only. */
 static void unlabel_more(struct uninstall *x) {
         bool busy = false;
         for (size_t i = 0; i < ARRAY_LEN(x->unlabel); i++) {
@@ -211,6 +217,8 @@ static void unlabel_more(struct uninstall *x) {
                                                                                   .name = x->names[x->next++],
                                                                                   .body = str_from(UNLABEL),
                                                                                   .metadata_only = true,
+                                                                                  .timeout_ms = UNLABEL_MS,
+                                                                                  .attempts = 2,
                                                                                   .done = on_unlabelled,
                                                                                   .u = p });
                 busy = busy || p->call;

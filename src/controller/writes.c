@@ -17,7 +17,8 @@ enum {
         SHOWN_AFTER = 3,        /* failures in a row */
         SHOWN_AFTER_AWAY_MS = 60000,
         SHOWN_AFTER_DENIED_MS = 15000,
-        HANGS_MS = 10000, /* without an answer, while the API server answers other requests */
+        HANGS_MS = 60000, /* without an answer */
+        HEARD_MS = 30000, /* after this part of it, the API server has still answered other requests */
         REMEMBERED_MS = WRITES_INTERVAL_MAX_MS + 2000,
         CLASS_MAX = KUBE_BULK_MAX - WRITES_RESERVED, /* urgent writes in flight, and others in flight */
 };
@@ -335,10 +336,11 @@ static void writes_failed(struct target *t, const struct err *e) {
         }
 }
 
-/* The API server has answered other requests since then, so something delays writes of this kind. */
+/* Something delays writes of this kind. If the connection or the API server were the cause, nothing would
+ * have been answered for some time. */
 static bool does_hang(const struct target *t) {
         return writes_now_ms(t->w) - t->sent_ms >= HANGS_MS &&
-               kube_answered_since(t->w->o.client, t->sent_ms);
+               kube_answered_since(t->w->o.client, t->sent_ms + HEARD_MS);
 }
 
 static void writes_hung(struct target *t, const struct err *cause) {

@@ -56,7 +56,8 @@ struct world {
         unsigned n_nodes;    /* with the label of shared claims */
         unsigned nodes_code; /* the answer to the list; 0: 200 */
         unsigned label_code; /* the answer to the first removal of a label; 0: 200 */
-        unsigned n_unlabelled, n_refused;
+        bool labels_hang;        /* removals of labels get no answer */
+        unsigned n_unlabelled, n_refused, n_hung;
         struct err e;
 };
 
@@ -145,6 +146,10 @@ static void on_nodes(struct world *w, struct fake_conn *c, const struct fake_req
         assert_string_equal(r->method, "PATCH");
         assert_string_equal(r->body,
                             "{\"metadata\":{\"labels\":{\"resource.nvidia.com/shared-channel\":null}}}");
+        if (w->labels_hang) {
+                w->n_hung++;
+                return;
+        }
         const char *name = r->path + strlen(NODES "/");
         if (w->label_code && !w->n_refused++) {
                 if (w->label_code == 404)
@@ -397,6 +402,19 @@ static void a_label_that_cannot_be_removed_does_not_delay_the_rest(void **state)
         }
 }
 
+/* failure: each change of a Node hangs -> the rest of the uninstallation continues within its time limit
+ * [api-server] */
+static void labels_whose_removal_hangs_delay_the_rest_for_a_moment(void **state) {
+        struct world *w = *state;
+        w->n_nodes = 100;
+        w->labels_hang = true;
+        begin(w, 60000);
+        RUN_UNTIL(&w->loop, w->done);
+        assert_false(w->failed);
+        assert_true(w->deleted);
+        assert_in_range(w->n_hung, 2, 40);
+}
+
 static void requests_are_retried_while_the_server_is_away(void **state) {
         struct world *w = *state;
         w->away = 2;
@@ -432,6 +450,7 @@ int main(void) {
                 T(the_slice_of_shared_claims_is_deleted_before_the_daemonset),
                 T(the_label_of_shared_claims_is_removed_from_every_node),
                 T(a_label_that_cannot_be_removed_does_not_delay_the_rest),
+                T(labels_whose_removal_hangs_delay_the_rest_for_a_moment),
                 T(requests_are_retried_while_the_server_is_away),
                 T(a_server_that_stays_away_is_an_error),
         };
