@@ -18,6 +18,7 @@ enum {
         FIRST_MS = 10,
         SLOW_MS = 1000,
         TIMEOUT_MS = 5000,
+        SLOTS_MAX = 1024, /* of a host-managed IMEX domain; the answer about it may be as long as for so many */
         /* On a busy machine, one failed query means little. */
         UNANSWERED_MAX = 2,
         CONFIG_MAX = 64 << 10,
@@ -190,6 +191,7 @@ static void ask_at(struct host_imex *h, struct place *p) {
                                                    .config_path = p->config,
                                                    .socket_path = p->socket,
                                                    .chroot = p->chroot,
+                                                   .slots = SLOTS_MAX,
                                                    .first_ms = FIRST_MS,
                                                    .slow_ms = SLOW_MS,
                                                    .idle_ms = h->o.interval_ms,

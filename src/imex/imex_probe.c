@@ -169,6 +169,7 @@ void imex_probe_stop(struct imex_probe *p) {
 }
 
 struct imex_probe *imex_probe_new(uv_loop_t *loop, const struct imex_probe_options *o) {
+        BUG_ON(o->config_path && !o->slots);
         struct imex_probe *p = xnew(struct imex_probe);
 
         p->loop = loop;

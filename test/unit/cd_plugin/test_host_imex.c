@@ -262,6 +262,15 @@ static void a_failed_query_of_the_domain_does_not_improve_its_state(void **state
         becomes(HOST_UP);
 }
 
+/* The answer contains each pair of nodes. */
+/* failure: a host-managed IMEX domain has 40 nodes -> its state is read */
+static void the_answer_about_a_large_domain_is_read(void **state) {
+        (void)state;
+        _cleanup_(freep) char *domain = xasprintf("%200000s" UP, "");
+        start_with("READY", domain);
+        becomes(HOST_UP);
+}
+
 static void a_domain_that_cannot_be_queried_is_unknown(void **state) {
         (void)state;
         ctl_answers("READY", UP);
@@ -459,6 +468,7 @@ int main(void) {
                 T(a_missing_host_imex_has_an_unknown_state),
                 T(one_missing_answer_at_the_start_is_not_a_failure),
                 T(a_state_that_must_last_is_queried_at_short_intervals),
+                T(the_answer_about_a_large_domain_is_read),
                 T(a_domain_that_cannot_be_queried_is_unknown),
                 T(a_hanging_imex_is_no_longer_READY),
                 T(recovery_is_reported_when_state_and_domain_are_known),
