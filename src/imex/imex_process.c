@@ -35,7 +35,7 @@ struct imex_process {
         /* One process */
         struct process *program; /* NULL: nothing runs */
         bool up;
-        bool killed; /* SIGKILL was necessary, or another signal ended it while it was stopped */
+        bool killed; /* SIGKILL was necessary, or another signal ended it */
         uint64_t started_ms;
         char line[LINE_MAX_BYTES];
         size_t line_n;
@@ -119,8 +119,8 @@ static void end_life(struct imex_process *p, int exit_status, int term_signal, c
         loop_timer_stop(&p->term);
         if (!failed && uv_now(p->loop) - p->started_ms >= p->o.stable_ms)
                 p->pause_ms = 0;
+        p->killed = p->killed || (term_signal && term_signal != SIGTERM);
         if (!p->wanted) {
-                p->killed = p->killed || (term_signal && term_signal != SIGTERM);
                 set_down(p);
                 return;
         }

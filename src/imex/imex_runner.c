@@ -481,6 +481,7 @@ static void imex_runner_on_status(void *u, enum imex_status status, const char *
         if (!imex_runner_running(a))
                 return;
         imex_process_drain(a->process);
+        bool missed = a->answers.unanswered > 0;
         if (!imex_supervision_note_status(&a->answers, status, why)) {
                 imex_probe_speed_up(a->probe);
                 return;
@@ -489,6 +490,8 @@ static void imex_runner_on_status(void *u, enum imex_status status, const char *
                 imex_process_up(a->process);
         if (status)
                 note_recovery(a, status == IMEX_STATE_WAITING_FOR_RECOVERY);
+        if (missed && status == IMEX_STATE_READY && a->reported.ready) /* nothing has changed */
+                imex_probe_slow_down(a->probe);
         imex_runner_evaluate(a);
 }
 

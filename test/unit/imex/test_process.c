@@ -93,6 +93,9 @@ static bool up_again(void) {
 static bool up_a_third_time(void) {
         return lines == 3;
 }
+static bool up_a_fourth_time(void) {
+        return lines == 4;
+}
 static bool down(void) {
         return last == IMEX_PROCESS_DOWN;
 }
@@ -186,8 +189,18 @@ static void test_crash_during_a_stop_counts_as_killed(void **state) {
         assert_true(within(5000, down));
         assert_true(imex_process_killed(p));
 
+        /* It crashes, and is not restarted because it is stopped. */
         imex_process_start(p);
         assert_true(within(5000, up_a_third_time));
+        waitings = 0;
+        kill(imex_process_pid(p), SIGKILL);
+        assert_true(within(5000, waiting));
+        imex_process_stop(p);
+        assert_true(within(5000, down));
+        assert_true(imex_process_killed(p));
+
+        imex_process_start(p);
+        assert_true(within(5000, up_a_fourth_time));
         imex_process_stop(p);
         assert_true(within(5000, down));
         assert_false(imex_process_killed(p));

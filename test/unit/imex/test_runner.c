@@ -58,6 +58,9 @@ static bool explains(void) {
 static bool hung(void) {
         return strstr(last_reason, "did not answer") != NULL;
 }
+static bool asked_since(void) {
+        return count("asked", "-q") > asked_before;
+}
 static bool asked_twice_since(void) {
         return count("asked", "-q") >= asked_before + 2;
 }
@@ -355,6 +358,29 @@ static void test_missing_program(void **state) {
         assert_non_null(strstr(last_reason, "needs the nvidia-imex package"));
 }
 
+/* failure: nvidia-imex-ctl misses one answer -> nvidia-imex is queried as rarely as before */
+static void test_one_missed_answer_does_not_query_more_often(void **state) {
+        enum { IDLE_MS = 500 };
+        make_programs();
+        assert_null(make_with((struct setting){ .ask_idle_ms = IDLE_MS }));
+        put("id", "0", 0644);
+        members(0, NULL, NULL);
+        assert_true(within(5000, is_ready));
+        asked_before = count("asked", "-q");
+        put("hang", "", 0644);
+        assert_true(within(5000, asked_since));
+        _cleanup_(freep) char *hang = in_dir("hang");
+        unlink(hang);
+        assert_true(within(5000, asked_twice_since));
+        assert_true(is_ready());
+
+        uint64_t begin = uv_hrtime();
+        asked_before = count("asked", "-q");
+        within(1500, never);
+        assert_in_range(count("asked", "-q") - asked_before, 0,
+                        1 + (uv_hrtime() - begin) / (IDLE_MS * 1000000));
+}
+
 static void test_hanging_ctl_withdraws_readiness(void **state) {
         make();
         put("id", "0", 0644);
@@ -524,6 +550,7 @@ int main(void) {
                 T(test_no_matching_interface_is_not_ready),
                 T(test_the_output_of_ctl_is_reported),
                 T(test_missing_program),
+                T(test_one_missed_answer_does_not_query_more_often),
                 T(test_hanging_ctl_withdraws_readiness),
                 T(test_no_signal_before_it_answers),
                 T(test_index_out_of_range),
