@@ -216,9 +216,11 @@ static void conn_read(struct conn *c, bool failed) {
                         return;
                 }
                 grpc_conn_recv(c->proto, s->read_buffer, (size_t)n, uv_now(s->loop));
-                if (n < READ_SIZE)
+                if (n < READ_SIZE && !failed)
                         return;
         }
+        if (failed && !conn_ends(c)) /* libuv does not poll the socket any more */
+                conn_close(c);
 }
 
 static void conn_write_on(struct conn *c) {
