@@ -18,7 +18,7 @@ enum {
         FIRST_MS = 10,
         SLOW_MS = 1000,
         TIMEOUT_MS = 5000,
-        SLOTS_MAX = 1024, /* of a host-managed IMEX domain; the answer about it may be as long as for so many */
+        SLOTS_MAX = 1024, /* a longer answer about the domain than for so many nodes is not read */
         /* On a busy machine, one failed query means little. */
         UNANSWERED_MAX = 2,
         CONFIG_MAX = 64 << 10,
