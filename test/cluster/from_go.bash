@@ -49,6 +49,8 @@ go_is_gone() {
 	helm uninstall dra --namespace $driver_ns --wait --timeout 180s || true
 	k delete deviceclass gpu.nvidia.com mig.nvidia.com vfio.gpu.nvidia.com --ignore-not-found # left by a test that failed
 	k delete namespace $driver_ns --ignore-not-found --timeout=60s || true
+	# Without this driver, nobody removes the ComputeDomains that ended after a rollback.
+	k delete computedomainfabrics --all --timeout=60s || true
 }
 
 # go_daemons [NODE]: prints name, UID, restarts and image of each Pod of the Go driver's daemons, one per line. This
