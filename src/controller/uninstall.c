@@ -376,7 +376,7 @@ void uninstall_free(struct uninstall *x) {
 
 struct settings {
         const char *ns, *deployment, *selector, *kubeconfig, *log_format;
-        int64_t timeout_ms, verbosity;
+        int64_t limit_ms, verbosity;
 };
 
 struct program {
@@ -393,7 +393,7 @@ static int uninstall_load(struct settings *s, int argc, char **argv, bool *ret_h
                      .required = true),
                 FLAG(STR, "controller-selector", &s->selector, "label selector of the controller's pods",
                      .required = true),
-                FLAG(DURATION_MS, "uninstall-timeout", &s->timeout_ms,
+                FLAG(DURATION_MS, "uninstall-timeout", &s->limit_ms,
                      "maximum time to wait for the controller and for idle daemons to end"),
                 FLAG(STR, "kubeconfig", &s->kubeconfig,
                      "kubeconfig file; empty: the service account of this pod"),
@@ -402,7 +402,7 @@ static int uninstall_load(struct settings *s, int argc, char **argv, bool *ret_h
                 { .name = NULL },
         };
         int rest;
-        *s = (struct settings){ .kubeconfig = "", .log_format = "text", .timeout_ms = 240000 };
+        *s = (struct settings){ .kubeconfig = "", .log_format = "text", .limit_ms = 240000 };
         if (flags_parse(table, argc, argv, &rest, ret_help, e) < 0)
                 return -1;
         if (*ret_help) {
@@ -413,7 +413,7 @@ static int uninstall_load(struct settings *s, int argc, char **argv, bool *ret_h
         }
         if (rest < argc)
                 return err_set(e, ERR_INVALID, 0, "arguments are not supported: \"%s\"", argv[rest]);
-        if (s->timeout_ms < 1 || s->timeout_ms > INT_MAX)
+        if (s->limit_ms < 1 || s->limit_ms > INT_MAX)
                 return err_set(e, ERR_INVALID, 0, "--uninstall-timeout (UNINSTALL_TIMEOUT) is out of range");
         log_setup(streq(s->log_format, "json") ? LOG_JSON : LOG_TEXT, (int)s->verbosity);
         return 0;
@@ -443,7 +443,7 @@ static int uninstall_begin(struct program *p, const struct settings *s, struct e
                                                                     .ns = s->ns,
                                                                     .deployment = s->deployment,
                                                                     .selector = s->selector,
-                                                                    .timeout_ms = (unsigned)s->timeout_ms,
+                                                                    .timeout_ms = (unsigned)s->limit_ms,
                                                                     .done = uninstall_on_done,
                                                                     .u = p });
         return 0;
