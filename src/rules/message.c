@@ -5,6 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A format may have cut a character. The API server would store another text than this one, so the next
+ * decision would find a difference, and write it again, without end. */
+static void replace_invalid(char *text) {
+        struct str s = str_from(text);
+        for (size_t i = 0, n; i < s.n; i += n ? n : 1) {
+                n = str_utf8_char((struct str){ s.p + i, s.n - i });
+                if (!n)
+                        text[i] = '?';
+        }
+}
+
 const char *message_of(struct arena *a, const char *fmt, ...) {
         static const char end[] = "...";
         char text[MESSAGE_MAX + 1] = "";
@@ -16,6 +27,7 @@ const char *message_of(struct arena *a, const char *fmt, ...) {
                 size_t kept = str_utf8_cut((struct str){ text, MESSAGE_MAX }, sizeof text - sizeof end);
                 memcpy(text + kept, end, sizeof end);
         }
+        replace_invalid(text);
         return arena_strdup(a, text);
 }
 

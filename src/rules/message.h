@@ -6,7 +6,8 @@
 #include "base/str.h"
 
 /* Formats a text of at most MESSAGE_MAX bytes into the arena. Cuts a longer text between UTF-8 characters,
- * and ends it with "...". The limit is needed because texts that Pods report may be longer. */
+ * and ends it with "...". The limit is needed because texts that Pods report may be longer. A "?" replaces
+ * each byte that is not valid UTF-8, such as the rest of a character that a precision has cut. */
 enum { MESSAGE_MAX = 4096 };
 const char *message_of(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -252,13 +252,15 @@ static bool verdict_same_conditions(const struct compute_domain *cd, const struc
 }
 
 /* Derives the rest of the verdict from the conditions and the object. */
-static void conclude(const struct verdict_input *in, const struct listed *l, struct verdict *v) {
+static void conclude(const struct verdict_input *in, const struct listed *l, struct arena *a,
+                     struct verdict *v) {
         BUG_ON(!in->cd || in->now <= 0 || !v->n_conditions || v->n_conditions > ARRAY_LEN(v->conditions));
         const struct compute_domain *cd = in->cd;
         v->status = domain_status_name(verdict_is_true(&v->conditions[0]) ? DOMAIN_READY : DOMAIN_NOT_READY);
         for (size_t i = 0; i < v->n_conditions; i++) {
                 struct cd_condition *c = &v->conditions[i];
                 const struct cd_condition *was = condition_at(cd, c->type);
+                c->message = c->message ? message_of(a, "%s", c->message) : NULL;
                 c->observed_generation = cd->o.meta.generation;
                 c->last_transition = was && streq(was->status, c->status) && was->last_transition
                                              ? was->last_transition
@@ -364,7 +366,7 @@ void verdict_make(const struct verdict_input *in, const struct membership *all, 
         add_shortage(in, ret);
         add_shared_claim(in, ret);
         add_gate(cd, all, NULL, a, ret);
-        conclude(in, &l, ret);
+        conclude(in, &l, a, ret);
 }
 
 void verdict_make_host(const struct verdict_input *in, const struct verdict_hosts *hosts, struct arena *a,
@@ -388,7 +390,7 @@ void verdict_make_host(const struct verdict_input *in, const struct verdict_host
         add_shortage(in, ret);
         add_shared_claim(in, ret);
         add_gate(in->cd, NULL, hosts, a, ret);
-        conclude(in, NULL, ret);
+        conclude(in, NULL, a, ret);
 }
 
 void verdict_make_other(const struct verdict_input *in, const struct imex_mode *mode, const char *formed_in,
@@ -403,7 +405,7 @@ void verdict_make_other(const struct verdict_input *in, const struct imex_mode *
                            "this ComputeDomain. Delete it when its pods have ended, and create it again",
                            formed_in, mode->name, mode->chosen_by),
         };
-        conclude(in, NULL, ret);
+        conclude(in, NULL, a, ret);
 }
 
 void verdict_make_wrong(const struct verdict_input *in, const char *why, struct arena *a,
@@ -416,7 +418,7 @@ void verdict_make_wrong(const struct verdict_input *in, const char *why, struct 
                                                   "The controller does not write the status that it "
                                                   "computed, because it is inconsistent: %s",
                                                   why) };
-        conclude(in, NULL, ret);
+        conclude(in, NULL, a, ret);
 }
 
 static void verdict_add(struct verdict_event *list, size_t *n, bool warning, const char *reason,

@@ -37,10 +37,20 @@ static void a_longer_text_is_cut_between_characters(void **state) {
         arena_free(a);
 }
 
+/* failure: a tenant's text is cut inside a character -> the message is written once [tenants] */
+static void invalid_bytes_are_replaced(void **state) {
+        struct arena *a = arena_new(1024);
+        assert_string_equal(message_of(a, "%.2s, %s", "a\xc3\xa4", "\xc3\xa4"), "a?, \xc3\xa4");
+        assert_string_equal(message_of(a, "%.4s.", "\xf0\x9f\x9a\x80"), "\xf0\x9f\x9a\x80.");
+        assert_string_equal(message_of(a, "%.3s.", "\xf0\x9f\x9a\x80"), "???.");
+        arena_free(a);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_text_within_the_limit_is_unchanged),
                 cmocka_unit_test(a_longer_text_is_cut_between_characters),
+                cmocka_unit_test(invalid_bytes_are_replaced),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

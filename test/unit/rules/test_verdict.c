@@ -387,6 +387,18 @@ static void a_problem_that_continues_causes_no_more_events(void **st) {
         arena_free(a);
 }
 
+/* failure: the text of a problem is cut inside a character -> the status is written once */
+static void a_text_with_invalid_bytes_is_stored_as_it_is(void **st) {
+        struct arena *a = arena_new(4096);
+        struct verdict v;
+        verdict_make(
+                &(struct verdict_input){
+                        fake_cd_json(a, CD("{}"), 0), { "WriteFailed", "it is \xc3" }, true, 1000 },
+                &(struct membership){ 0 }, a, &v);
+        assert_string_equal(v.conditions[0].message, "it is ?");
+        arena_free(a);
+}
+
 static const char *text_of(struct arena *a, const struct compute_domain *cd, struct member *m, size_t n,
                            const char *reason) {
         struct membership f = { .members = m, .n_members = n };
@@ -544,6 +556,7 @@ int main(void) {
                 cmocka_unit_test(an_old_schema_causes_no_endless_writes),
                 cmocka_unit_test(each_step_has_its_events),
                 cmocka_unit_test(a_problem_that_continues_causes_no_more_events),
+                cmocka_unit_test(a_text_with_invalid_bytes_is_stored_as_it_is),
                 cmocka_unit_test(many_nodes_in_one_step_are_one_event),
                 cmocka_unit_test(the_order_of_the_nodes_of_a_status_does_not_matter),
                 cmocka_unit_test(a_wanted_number_of_one_node_counts),
