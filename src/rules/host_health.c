@@ -4,7 +4,6 @@
 #include "api/kinds.h"
 #include "api/names.h"
 #include "api/reasons.h"
-#include "rules/message.h"
 #include "rules/sorted.h"
 
 enum { NAMED_AT_MOST = 5, REASON_AT_MOST = 200 };
@@ -26,7 +25,7 @@ static const char *name_bad(const struct host *hosts, size_t n, struct arena *a)
         }
         if (bad > NAMED_AT_MOST)
                 buf_addf(&b, "; and %zu more", bad - NAMED_AT_MOST);
-        return message_of(a, "%s", buf_str(&b));
+        return arena_strdup(a, buf_str(&b));
 }
 
 void host_health(const struct host *hosts, size_t n, bool of_daemons, struct arena *a,
